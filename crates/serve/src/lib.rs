@@ -35,5 +35,5 @@ mod server;
 pub use experiment::{ExperimentRequest, ExperimentRunner};
 pub use rmcp;
 pub use server::Server;
-pub use settings::{Editing, Limits, ServeSettings, SystemMessages, ToolAccess};
+pub use settings::{Editing, Limits, ServeSettings, SystemMessages, ToolAccess, TurnLimits};
 pub use token::{Scope, Scopes, Token, TokenFileError, TokenHash, TokenHashError};

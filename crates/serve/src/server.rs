@@ -175,10 +175,16 @@ impl Server {
     /// and can be resumed.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
         let host = Arc::clone(self.host());
+        let address = listener.local_addr().ok().map(|address| format!("http://{address}"));
         let expiring = tokio::spawn(Arc::clone(&host).expire_approvals());
+        let reporting = tokio::spawn(Arc::clone(&host).report_alive(address));
+        let taking = tokio::spawn(Arc::clone(&host).take_work());
         let limits = self.settings.limits;
         let served = listen::serve(listener, self.router(), limits, stop, host.drain()).await;
-        expiring.abort();
+        host.leave().await;
+        for task in [expiring, reporting, taking] {
+            task.abort();
+        }
         served
     }
 

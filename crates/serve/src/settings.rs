@@ -1,6 +1,7 @@
 //! The settings of a server.
 
 use crate::token::Token;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The settings of a server. By default it accepts requests from this machine, without a token.
@@ -22,8 +23,19 @@ pub struct ServeSettings {
     pub editing: Editing,
     /// How long an approval can be given. After that the call is refused.
     pub approval_expiry: Duration,
+    /// How many turns of an agent, or for a token, run at a time.
+    pub turn_limits: TurnLimits,
     /// Bounds that keep the server alive.
     pub limits: Limits,
+}
+
+/// How many turns from the queue run at a time, in all servers that share a store together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnLimits {
+    /// By the name of the agent.
+    pub agents: BTreeMap<String, u32>,
+    /// By the name of the token that asked for them.
+    pub tokens: BTreeMap<String, u32>,
 }
 
 /// How the system messages of clients are handled.
@@ -81,6 +93,10 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// How often approvals that expired are looked for.
     pub expiry_interval: Duration,
+    /// After which time without a report others continue the turns of a server.
+    pub worker_timeout: Duration,
+    /// How many times a turn is continued after its server stopped, or its store failed, before somebody has to look at it.
+    pub max_attempts: u32,
 }
 
 impl Default for ServeSettings {
@@ -93,6 +109,7 @@ impl Default for ServeSettings {
             tools: ToolAccess::default(),
             editing: Editing::default(),
             approval_expiry: Duration::from_secs(24 * 60 * 60),
+            turn_limits: TurnLimits::default(),
             limits: Limits::default(),
         }
     }
@@ -111,6 +128,8 @@ impl Default for Limits {
             drain_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             expiry_interval: Duration::from_secs(30),
+            worker_timeout: Duration::from_secs(20),
+            max_attempts: 5,
         }
     }
 }

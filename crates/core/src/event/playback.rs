@@ -37,7 +37,10 @@ impl Playback {
     /// Plays the next entry and returns its events.
     pub fn play(&mut self, entry: LogEntry) -> Result<Vec<RunEvent>, LogError> {
         match &entry {
-            LogEntry::Opened { .. } | LogEntry::Forked { .. } | LogEntry::Rewound { .. } => {
+            LogEntry::Opened { .. }
+            | LogEntry::Forked { .. }
+            | LogEntry::Requested { .. }
+            | LogEntry::Rewound { .. } => {
                 self.log.apply(entry)?;
                 Ok(Vec::new())
             }

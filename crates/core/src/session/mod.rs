@@ -42,6 +42,11 @@ pub enum LogEntry {
         /// Its messages, up to the fork.
         messages: Vec<Message>,
     },
+    /// Somebody asked for the next run, and may ask again without knowing whether it started.
+    Requested {
+        /// What identifies the request.
+        key: String,
+    },
     /// A run started.
     #[serde(rename = "began")]
     RunStarted {
@@ -158,6 +163,8 @@ pub struct Log {
     child_runs: HashMap<RunPath, Run>,
     frames: HashMap<String, Arc<RequestTemplate>>,
     selection: Option<AgentSelection>,
+    /// The requests for runs, in order.
+    requests: Vec<String>,
     turns: Vec<Turn>,
     usage: Usage,
     entries: usize,
@@ -223,6 +230,7 @@ impl Log {
                 self.conversation = messages.into();
                 self.last_run = None;
             }
+            LogEntry::Requested { key } => self.requests.push(key),
             LogEntry::RunStarted { run, frame, start, .. } => {
                 if let Some(frame) = frame {
                     self.frames.insert(start.spec.agent.clone(), frame);
@@ -308,6 +316,16 @@ impl Log {
     /// Returns the selection that the session was last opened with.
     pub fn selection(&self) -> Option<&AgentSelection> {
         self.selection.as_ref()
+    }
+
+    /// Returns whether a run was started for a request.
+    pub fn has_request(&self, key: &str) -> bool {
+        self.requests.iter().any(|known| known == key)
+    }
+
+    /// Returns the last request for a run that somebody may repeat.
+    pub fn last_request(&self) -> Option<&str> {
+        self.requests.last().map(String::as_str)
     }
 
     /// Returns the finished runs.

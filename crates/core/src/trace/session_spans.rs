@@ -111,6 +111,7 @@ impl SessionSpans {
                 | LogEntry::InputReceived { run, .. } => run,
                 LogEntry::Opened { .. }
                 | LogEntry::Forked { .. }
+                | LogEntry::Requested { .. }
                 | LogEntry::ReplyStreamed { .. }
                 | LogEntry::CallProgressed { .. }
                 | LogEntry::Rewound { .. } => continue,
@@ -139,6 +140,7 @@ impl SessionSpans {
             LogEntry::RunRestored { .. }
             | LogEntry::Opened { .. }
             | LogEntry::Forked { .. }
+            | LogEntry::Requested { .. }
             | LogEntry::ReplyStreamed { .. }
             | LogEntry::CallProgressed { .. }
             | LogEntry::Rewound { .. } => Vec::new(),

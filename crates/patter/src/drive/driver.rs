@@ -7,7 +7,7 @@ use super::journal::Journal;
 use super::listener::Listener;
 use crate::model::ModelResolver;
 use crate::project::ProjectLock;
-use crate::tool::{Executor, SharedState, Tool};
+use crate::tool::{CancellationToken, Executor, SharedState, Tool};
 use crate::trace::SessionTracer;
 use patter_core::compile::{CompileError, CompiledAgent, select_agent};
 use patter_core::declare::Agent;
@@ -37,6 +37,8 @@ pub struct Driver {
     pub(super) streamed: StreamedReplies,
     pub(super) journal: Option<Arc<dyn Journal>>,
     pub(super) tracer: Option<SessionTracer>,
+    /// Cancelled when runs have to stop before their next step.
+    pub(super) pause: Option<CancellationToken>,
     pub(super) prices: Prices,
     /// The account of the project, if it has a budget.
     pub(super) account: Option<Arc<Account>>,
@@ -91,6 +93,7 @@ impl Driver {
             streamed: StreamedReplies::default(),
             journal: None,
             tracer: None,
+            pause: None,
             prices: Prices::builtin(),
             account: None,
             lock: None,
@@ -183,6 +186,14 @@ impl Driver {
     #[must_use]
     pub fn with_tracer(mut self, tracer: Option<SessionTracer>) -> Self {
         self.tracer = tracer;
+        self
+    }
+
+    /// Stops runs before their next step once this token is cancelled. What is under way ends first, so nothing has to be
+    /// repeated; the runs are unfinished, and can be resumed.
+    #[must_use]
+    pub fn with_pause(mut self, pause: CancellationToken) -> Self {
+        self.pause = Some(pause);
         self
     }
 

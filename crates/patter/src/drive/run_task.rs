@@ -178,8 +178,10 @@ impl<'d> RunTask<'d> {
             running.push(self.call_task(call).run());
         }
         loop {
+            let is_paused = self.driver.pause.as_ref().is_some_and(CancellationToken::is_cancelled);
             // That calls start is saved together with the reply that requests them.
-            if let NextStep::CallTools(calls) = self.next_step()
+            if !is_paused
+                && let NextStep::CallTools(calls) = self.next_step()
                 && !calls.is_empty()
             {
                 if self.announce_start(&calls).await.is_ok() {
@@ -191,6 +193,7 @@ impl<'d> RunTask<'d> {
             let _ = self.save().await;
             match self.next_step() {
                 NextStep::Done => break,
+                _ if is_paused && running.is_empty() => break,
                 NextStep::CallModel => self.call_model().await,
                 NextStep::Compact => self.compact().await,
                 NextStep::Suspend if running.is_empty() => break,

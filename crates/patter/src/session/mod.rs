@@ -62,6 +62,8 @@ pub struct Session {
     agent: Option<String>,
     /// What the client adds to the agent in the next runs.
     client: Option<ClientAdditions>,
+    /// What identifies the request for the next run.
+    request: Option<String>,
     /// The current driver of the project, and the one configured from it.
     driver: Option<(Driver, Driver)>,
     tracer: Option<SessionTracer>,
@@ -119,6 +121,7 @@ impl Session {
             model: None,
             agent: None,
             client: None,
+            request: None,
             driver: None,
             tracer: None,
             unfinished: Vec::new(),
@@ -194,6 +197,11 @@ impl Session {
         self.client = client;
     }
 
+    /// Sets what identifies the request for the next run, so that [`Log::has_request`] says whether it started.
+    pub fn set_request(&mut self, key: Option<String>) {
+        self.request = key;
+    }
+
     /// Records everything from now on.
     pub fn record(&self, recorder: Recorder) {
         self.log.set_recorder(recorder.with_session(self.id().as_ref()));
@@ -219,6 +227,9 @@ impl Session {
         let run = Run::start(spec, self.conversation(), text, now_ms())?;
         if self.log.read(|log| log.selection() != Some(&self.source)) {
             self.log.add_pending(LogEntry::Opened { selection: self.source.clone() })?;
+        }
+        if let Some(key) = self.request.take() {
+            self.log.add_pending(LogEntry::Requested { key })?;
         }
         self.log.describe(compiled.name(), text);
         let run = driver.drive(&compiled, run, cancellation).await;

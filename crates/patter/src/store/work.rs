@@ -15,8 +15,8 @@ pub type WorkerId = String;
 
 /// A queue of work, in a store that several programs share.
 pub trait WorkQueue: Send + Sync {
-    /// Adds work. Returns whether there was none with its key.
-    fn add(&self, new: NewWork) -> BoxFuture<'_, Result<bool, StoreError>>;
+    /// Adds work. Returns its number; `None` if there is work with its key.
+    fn add(&self, new: NewWork) -> BoxFuture<'_, Result<Option<u64>, StoreError>>;
 
     /// Takes work that is due, and that no other worker has. It belongs to the worker until it is settled.
     fn take(&self, request: TakeRequest) -> BoxFuture<'_, Result<Vec<Work>, StoreError>>;
@@ -32,10 +32,13 @@ pub trait WorkQueue: Send + Sync {
     /// Returns work, that which is due first at the start.
     fn list<'a>(&'a self, filter: &'a WorkFilter, limit: usize) -> BoxFuture<'a, Result<Vec<Work>, StoreError>>;
 
-    /// Changes work that nobody performs, as an operator wants it. Returns whether there was such work.
+    /// Changes work, as an operator wants it. Returns whether there was such work in a state in which that is possible.
     fn change(&self, id: u64, change: WorkChange) -> BoxFuture<'_, Result<bool, StoreError>>;
 
-    /// Waits until there may be new work. It may also return for no reason.
+    /// Returns the work of a worker that it has to cancel.
+    fn cancelled<'a>(&'a self, worker: &'a str) -> BoxFuture<'a, Result<Vec<u64>, StoreError>>;
+
+    /// Waits until there may be something to do. It may also return for no reason.
     fn wait(&self) -> BoxFuture<'_, ()>;
 
     /// Reports that a worker is alive, and puts the work of those back that have not reported for a while.
@@ -156,6 +159,8 @@ pub enum Settlement {
     Waiting(Duration),
     /// It failed, and is tried again after a while.
     Again(Duration, String),
+    /// It did not fail, but cannot be done yet, and is tried again after a while.
+    Later(Duration, String),
     /// It did not fail, but another worker has to continue.
     HandedOver,
     /// It failed too often.
@@ -167,8 +172,10 @@ pub enum Settlement {
 pub enum WorkChange {
     /// It is due now, as if it had never failed.
     Retry,
-    /// It is removed.
+    /// Work that waits for a worker, or is parked, is removed.
     Remove,
+    /// The worker that performs it is asked to cancel it.
+    Cancel,
 }
 
 /// Which work is listed.
@@ -269,6 +276,9 @@ pub(super) fn work(row: WorkRow) -> Result<Work, StoreError> {
     })
 }
 
+/// The reason of work that its worker has to cancel.
+pub(super) const CANCELLED: &str = "cancelled";
+
 /// How a settlement changes a row: the new state, how much later it is due, by how much the attempts change, and the reason.
 /// `None` removes it.
 pub(super) fn change_of(settlement: Settlement) -> Option<(WorkState, i64, i64, Option<String>)> {
@@ -277,6 +287,7 @@ pub(super) fn change_of(settlement: Settlement) -> Option<(WorkState, i64, i64, 
         Settlement::Done => None,
         Settlement::Waiting(time) => Some((WorkState::Waiting, later(time), -1, None)),
         Settlement::Again(time, reason) => Some((WorkState::Queued, later(time), 0, Some(reason))),
+        Settlement::Later(time, reason) => Some((WorkState::Queued, later(time), -1, Some(reason))),
         Settlement::HandedOver => Some((WorkState::Queued, 0, -1, None)),
         Settlement::Parked(reason) => Some((WorkState::Parked, 0, 0, Some(reason))),
     }

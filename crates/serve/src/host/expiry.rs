@@ -8,6 +8,9 @@ use patter::store::{SessionId, SessionState};
 use patter_core::serve::{ApiError, Waiting};
 use std::sync::Arc;
 
+/// Why a call is refused.
+pub(super) const NOT_IN_TIME: &str = "nobody approved the call in time";
+
 impl Host {
     /// Refuses calls whose approval expired. Runs until the server stops.
     pub(crate) async fn expire_approvals(self: Arc<Self>) {
@@ -33,7 +36,7 @@ impl Host {
     async fn refuse_expired(self: &Arc<Self>, id: &SessionId) -> Result<(), ApiError> {
         let (_, log) = self.read_session(id).await?;
         let refuse = |call: Waiting| Answer {
-            answer: CallAnswer::Refuse("nobody approved the call in time".to_owned()),
+            answer: CallAnswer::Refuse(NOT_IN_TIME.to_owned()),
             hash: Some(call.hash),
             run: call.run,
             call_id: call.call_id,

@@ -8,6 +8,8 @@ mod request;
 mod running;
 mod start;
 mod turn;
+mod work;
+mod worker;
 
 pub(crate) use driver::ConfigureDriver;
 pub(crate) use error::{api_error, unknown_agent};
@@ -28,16 +30,16 @@ use patter::drive::{Driver, now_ms};
 use patter::live::{LiveProject, LiveProjectError};
 use patter::project::ToolVariant;
 use patter::session::Log;
-use patter::store::{SessionId, SessionSummary, Store, StoreError};
+use patter::store::{SessionId, SessionSummary, Store, StoreError, WorkerId};
 use patter::tool::{CancellationToken, Executor};
 use patter::trace::Tracer;
 use patter_core::compile::CompiledAgent;
 use patter_core::serve::{ApiError, ApiErrorKind};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
 /// The agents of a project, and the turns that run.
@@ -64,6 +66,14 @@ pub(crate) struct Host {
     pub(crate) mcp_handler: Option<McpHandler>,
     tracer: Option<Tracer>,
     active: Mutex<HashMap<SessionId, Arc<Turn>>>,
+    /// The name of this server in its fleet, once it is a part of one.
+    worker: OnceLock<WorkerId>,
+    /// How to cancel the turns that are work of the queue, by the number of the work.
+    cancellations: Mutex<HashMap<u64, CancellationToken>>,
+    /// Notified when a turn ends, so that another one can start.
+    freed: Notify,
+    /// Cancelled when turns that are work of the queue have to stop before their next step.
+    handover: CancellationToken,
     tasks: TaskTracker,
     permits: Arc<Semaphore>,
     /// Cancelled when turns have to stop.
@@ -97,6 +107,10 @@ impl Host {
             mcp_handler: None,
             tracer: None,
             active: Mutex::default(),
+            worker: OnceLock::new(),
+            cancellations: Mutex::default(),
+            freed: Notify::new(),
+            handover: CancellationToken::new(),
             tasks: TaskTracker::new(),
             permits,
             stop: CancellationToken::new(),
@@ -266,12 +280,19 @@ impl Host {
     pub(crate) async fn drain(&self) {
         self.draining.cancel();
         self.tasks.close();
+        if self.has_successor().await {
+            self.handover.cancel();
+        }
         let drained = tokio::time::timeout(self.settings.limits.drain_timeout, self.tasks.wait()).await;
         if drained.is_err() {
             tracing::warn!(turns = self.metrics.active(), "turns were suspended, because the server stops");
             self.stop.cancel();
             self.tasks.wait().await;
         }
+    }
+
+    fn cancellations(&self) -> MutexGuard<'_, HashMap<u64, CancellationToken>> {
+        self.cancellations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn active(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Turn>>> {

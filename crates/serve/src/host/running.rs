@@ -1,6 +1,7 @@
 //! Turns that run.
 
 use super::driver::LaterApprover;
+use super::work::Ticket;
 use super::{Choice, Host, Lifetime, Turn, TurnDetails, api_error};
 use patter::session::{AgentSelection, Log, Session};
 use patter::tool::CancellationToken;
@@ -8,6 +9,7 @@ use patter_core::message::conversation::Usage;
 use patter_core::serve::{ApiError, ApiErrorKind, Segment, TurnEnd};
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// What a turn does.
@@ -26,6 +28,7 @@ impl Host {
         work: Work,
         lifetime: Lifetime,
         permit: OwnedSemaphorePermit,
+        ticket: Option<Ticket>,
     ) -> Arc<Turn> {
         let grace = match lifetime {
             Lifetime::Attached => Some(self.settings.limits.disconnect_grace),
@@ -44,21 +47,31 @@ impl Host {
         if let Some(id) = session.id() {
             self.active().insert(id, Arc::clone(&turn));
         }
+        let mut session = session;
+        let pause = ticket.as_ref().map(|_| self.handover.clone());
+        if let Some(ticket) = &ticket {
+            self.watch_cancellation(ticket, turn.cancellation.clone());
+            session.set_request(Some(ticket.key.clone()));
+        }
         let drivers = Arc::clone(&self.drivers);
         let model = choice.model.clone();
         let listening = Arc::clone(&turn);
         let mut session = session.with_source(source).with_agent(&agent).with_driver(move |driver| {
             let turn = Arc::clone(&listening);
-            drivers
+            let driver = drivers
                 .configured(driver, choice.variant.as_deref())
                 .with_approver(LaterApprover)
-                .with_listener(move |event| turn.push(event))
+                .with_listener(move |event| turn.push(event));
+            match &pause {
+                Some(pause) => driver.with_pause(pause.clone()),
+                None => driver,
+            }
         });
         if let Some(model) = model {
             session.set_model(model);
         }
         self.metrics.started();
-        let running = RunningTurn { host: Arc::clone(self), turn: Arc::clone(&turn), start: Instant::now() };
+        let running = RunningTurn { host: Arc::clone(self), turn: Arc::clone(&turn), ticket, start: Instant::now() };
         self.tasks.spawn(running.run(session, work, permit));
         turn
     }
@@ -87,11 +100,13 @@ fn recorded_choice(log: &Log) -> Choice {
 struct RunningTurn {
     host: Arc<Host>,
     turn: Arc<Turn>,
+    /// The work that the turn is.
+    ticket: Option<Ticket>,
     start: Instant,
 }
 
 impl RunningTurn {
-    async fn run(self, mut session: Session, work: Work, permit: OwnedSemaphorePermit) {
+    async fn run(mut self, mut session: Session, work: Work, permit: OwnedSemaphorePermit) {
         let turn = Arc::clone(&self.turn);
         let stop = self.host.stop.clone();
         let usage_before = match &work {
@@ -106,6 +121,9 @@ impl RunningTurn {
         };
         // A turn that is stopped with the server is unfinished, and can be resumed.
         let end = match stop.run_until_cancelled(performed).await {
+            Some(Ok(run)) if run.outcome().is_none() && !session.read_log(Log::is_waiting) => {
+                Err(ApiError::new(ApiErrorKind::Unavailable, "the server stopped; another one continues the run"))
+            }
             Some(Ok(run)) => Ok(session.read_log(|log| TurnEnd::new(&run, log)).since(usage_before)),
             Some(Err(error)) => Err(api_error(&error)),
             None => {
@@ -115,6 +133,9 @@ impl RunningTurn {
         };
         // The next request may follow at once, so the session is free before this one ends.
         drop(session);
+        if let Some(ticket) = self.ticket.take() {
+            self.host.settle_turn(ticket, &end).await;
+        }
         self.finish(end);
         drop(permit);
     }
@@ -125,11 +146,17 @@ impl RunningTurn {
         }
         self.host.metrics.ended(end.as_ref().ok(), self.start.elapsed());
         self.turn.end(end);
+        self.host.freed.notify_one();
     }
 }
 
 impl Drop for RunningTurn {
     fn drop(&mut self) {
+        if let (Some(ticket), Ok(runtime)) = (self.ticket.take(), Handle::try_current()) {
+            let host = Arc::clone(&self.host);
+            let settlement = host.again(&ticket, "the turn broke off".to_owned());
+            runtime.spawn(async move { host.settle(ticket, settlement).await });
+        }
         if self.turn.ending().is_none() {
             self.finish(Err(ApiError::new(ApiErrorKind::Server, "the turn broke off")));
         }

@@ -1,11 +1,12 @@
 //! Starting, answering, resuming and cancelling turns.
 
 use super::running::Work;
+use super::work::{CancelledWork, SayTask, Task, Ticket};
 use super::{Answer, Follower, Host, Lifetime, SessionChoice, Turn, TurnDetails, TurnRequest, WhenBusy, api_error};
 use crate::token::Access;
 use patter::drive::now_ms;
 use patter::session::{Log, Session, SessionError};
-use patter::store::{SessionId, Store, StoreError};
+use patter::store::{SessionId, Settlement, Store, StoreError};
 use patter::tool::CancellationToken;
 use patter_core::message::conversation::Usage;
 use patter_core::run::Run;
@@ -24,6 +25,7 @@ impl Host {
     pub(crate) async fn start(self: &Arc<Self>, access: &Access, request: TurnRequest) -> Result<Follower, ApiError> {
         let permit = self.permit()?;
         self.drivers.check_variant(request.choice.variant.as_deref())?;
+        let task = Task::Say(Box::new(SayTask::new(&request)));
         let TurnRequest { agent, session, history, client, input, choice, lifetime, when_busy, parent } = request;
         if let SessionChoice::Named(id) | SessionChoice::After(id, _) = &session {
             self.find_session(access, id).await?;
@@ -53,7 +55,11 @@ impl Host {
         session.set_client(client.clone());
         let number = session.read_log(Log::segments) + 1;
         let about = TurnDetails { number, agent: agent.clone(), client, created_ms: now_ms() };
-        Ok(self.spawn(session, about, Work::Say(input, choice), lifetime, permit).follow())
+        let ticket = match (session.id(), lifetime) {
+            (Some(id), Lifetime::Detached) => self.new_ticket(access, &id, &agent, task).await?,
+            _ => None,
+        };
+        Ok(self.spawn(session, about, Work::Say(input, choice), lifetime, permit, ticket).follow())
     }
 
     /// Answers calls of a session that waits, and resumes its run.
@@ -87,7 +93,8 @@ impl Host {
         let about = session.read_log(open_run_details);
         let usage_before = session.read_log(open_run_usage);
         let work = Work::Resume(Box::new(Segment { usage_before, ..Segment::default() }));
-        Ok(self.spawn(session, about, work, lifetime, permit).follow())
+        let ticket = self.resume_ticket(access, id, &about.agent, lifetime).await?;
+        Ok(self.spawn(session, about, work, lifetime, permit, ticket).follow())
     }
 
     /// Resumes the unfinished run of a session, for example after a crash.
@@ -112,7 +119,22 @@ impl Host {
         let usage_before = session.read_log(open_run_usage);
         let segment = read_segment(&stored.entries, about.number)?;
         let segment = segment.unwrap_or_else(|| Segment { usage_before, ..Segment::default() });
-        Ok(self.spawn(session, about, Work::Resume(Box::new(segment)), lifetime, permit).follow())
+        let ticket = self.resume_ticket(access, id, &about.agent, lifetime).await?;
+        Ok(self.spawn(session, about, Work::Resume(Box::new(segment)), lifetime, permit, ticket).follow())
+    }
+
+    /// Returns the work that a run which continues is a part of.
+    async fn resume_ticket(
+        &self,
+        access: &Access,
+        id: &SessionId,
+        agent: &str,
+        lifetime: Lifetime,
+    ) -> Result<Option<Ticket>, ApiError> {
+        match (self.ticket_of(id).await?, lifetime) {
+            (None, Lifetime::Detached) => self.new_ticket(access, id, agent, Task::Resume).await,
+            (ticket, _) => Ok(ticket),
+        }
     }
 
     /// Returns the turn of a segment that a request started before a restart: it continues if it had not ended.
@@ -153,17 +175,32 @@ impl Host {
             turn.ended().await;
             return Ok(());
         }
-        let mut session = self.open(id).await.map_err(|error| api_error(&error))?;
-        session.abandon().await.map_err(|error| api_error(&error))
+        let cancelled = self.cancel_work(id).await?;
+        if cancelled == CancelledWork::Asked {
+            return Ok(());
+        }
+        let abandoned = async { self.open(id).await?.abandon().await }.await;
+        if let Some(ticket) = self.ticket_of(id).await? {
+            self.settle(ticket, Settlement::Done).await;
+        }
+        match abandoned {
+            // The work had not started.
+            Err(SessionError::Store(StoreError::NotFound { .. }) | SessionError::NoUnfinishedRun)
+                if cancelled == CancelledWork::Removed =>
+            {
+                Ok(())
+            }
+            abandoned => abandoned.map_err(|error| api_error(&error)),
+        }
     }
 
-    async fn open(&self, id: &SessionId) -> Result<Session, SessionError> {
+    pub(super) async fn open(&self, id: &SessionId) -> Result<Session, SessionError> {
         let missing = || SessionError::Store(StoreError::NotFound { text: id.to_string(), nearest: None });
         let store = self.store.clone().ok_or_else(missing)?;
         Session::open(Arc::clone(&self.project), store, id).await.map(|session| self.traced(session))
     }
 
-    fn create(&self, store: &Arc<dyn Store>, id: SessionId) -> Session {
+    pub(super) fn create(&self, store: &Arc<dyn Store>, id: SessionId) -> Session {
         self.traced(Session::create(Arc::clone(&self.project), Arc::clone(store), id))
     }
 
@@ -211,7 +248,7 @@ impl Host {
 }
 
 /// Returns what the turn is about that continues the open run.
-fn open_run_details(log: &Log) -> TurnDetails {
+pub(super) fn open_run_details(log: &Log) -> TurnDetails {
     let number = log.segments() + u32::from(log.is_suspended());
     let spec = log.open_run().map(Run::spec);
     TurnDetails {
@@ -222,7 +259,7 @@ fn open_run_details(log: &Log) -> TurnDetails {
     }
 }
 
-fn open_run_usage(log: &Log) -> Usage {
+pub(super) fn open_run_usage(log: &Log) -> Usage {
     log.open_run().map(Run::usage).unwrap_or_default()
 }
 

@@ -303,6 +303,7 @@ fn session_row(row: &mut Row, entry: &LogEntry) {
     let (name, text) = match entry {
         LogEntry::Opened { selection } => ("opened", selection.agent.clone().unwrap_or_default()),
         LogEntry::Forked { from, messages } => ("forked", format!("{} messages of {from}", messages.len())),
+        LogEntry::Requested { .. } => ("requested", String::new()),
         LogEntry::Rewound { messages } => ("undone", format!("{messages} messages are left")),
         LogEntry::RunRestored { .. } => ("restored", String::new()),
         _ => ("streamed", String::new()),

@@ -6,8 +6,8 @@ use crate::store::error::StoreError;
 use crate::store::limit::{CONNECT_TIMEOUT, with_timeout};
 use crate::store::row::to_i64;
 use crate::store::work::{
-    NewWork, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow, WorkState, WorkerInfo,
-    WorkerReport, WorkerStatus, change_of, work, work_columns,
+    CANCELLED, NewWork, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow, WorkState,
+    WorkerInfo, WorkerReport, WorkerStatus, change_of, work, work_columns,
 };
 use crate::store::{SessionId, error};
 use crate::tool::BoxFuture;
@@ -37,9 +37,9 @@ const ADD: &str = concat!(
         FROM (SELECT ",
     now!(),
     " AS now) AS clock
-        ON CONFLICT (key) DO NOTHING RETURNING state
+        ON CONFLICT (key) DO NOTHING RETURNING id, state
     )
-    SELECT CASE WHEN state = 'queued' THEN pg_notify('patter_work', '')::text END FROM added"
+    SELECT id, CASE WHEN state = 'queued' THEN pg_notify('patter_work', '')::text END FROM added"
 );
 
 /// Work of a session is done in order. Whoever has least under way comes first.
@@ -72,7 +72,7 @@ const TAKE: &str = concat!(
         WHERE tenants.most IS NULL OR by_tenant.tenant_rank <= tenants.most
         ORDER BY by_tenant.tenant_rank, by_tenant.agent_rank, by_tenant.due_ms, by_tenant.id LIMIT $7
     )
-    UPDATE patter.work AS work SET state = 'running', worker = $1, attempts = work.attempts + 1, changed_ms = clock.now
+    UPDATE patter.work AS work SET state = 'running', reason = NULL, worker = $1, attempts = work.attempts + 1, changed_ms = clock.now
     FROM chosen, clock WHERE work.id = chosen.id AND work.state IN ('queued', 'waiting') RETURNING ",
     work_columns!()
 );
@@ -137,12 +137,15 @@ impl PostgresStore {
 }
 
 impl WorkQueue for PostgresStore {
-    fn add(&self, new: NewWork) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn add(&self, new: NewWork) -> BoxFuture<'_, Result<Option<u64>, StoreError>> {
         Box::pin(with_timeout(async move {
-            let query = sqlx::query(ADD).bind(&new.key).bind(new.session.as_str()).bind(&new.agent);
+            let query = sqlx::query_as::<_, (i64, Option<String>)>(ADD)
+                .bind(&new.key)
+                .bind(new.session.as_str())
+                .bind(&new.agent);
             let query = query.bind(&new.tenant).bind(&new.task).bind(&new.worker);
             let added = query.fetch_optional(&self.pool).await.map_err(|error| self.server.failed(&error))?;
-            Ok(added.is_some())
+            Ok(added.and_then(|(id, _)| u64::try_from(id).ok()))
         }))
     }
 
@@ -214,14 +217,29 @@ impl WorkQueue for PostgresStore {
                 )
                 SELECT pg_notify('patter_work', '')::text FROM changed"
             );
-            const REMOVE: &str = "DELETE FROM patter.work WHERE id = $1 AND state <> 'running' RETURNING id";
+            const REMOVE: &str = "DELETE FROM patter.work WHERE id = $1 AND state IN ('queued', 'parked') RETURNING id";
+            const CANCEL: &str = "
+                WITH changed AS (
+                    UPDATE patter.work SET reason = 'cancelled' WHERE id = $1 AND state = 'running' RETURNING id
+                )
+                SELECT pg_notify('patter_work', '')::text FROM changed";
             let statement = match change {
                 WorkChange::Retry => RETRY,
                 WorkChange::Remove => REMOVE,
+                WorkChange::Cancel => CANCEL,
             };
             let query = sqlx::query(statement).bind(to_i64(id));
             let changed = query.fetch_optional(&self.pool).await.map_err(|error| self.server.failed(&error))?;
             Ok(changed.is_some())
+        }))
+    }
+
+    fn cancelled<'a>(&'a self, worker: &'a str) -> BoxFuture<'a, Result<Vec<u64>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            const LIST: &str = "SELECT id FROM patter.work WHERE worker = $1 AND state = 'running' AND reason = $2";
+            let query = sqlx::query_scalar::<_, i64>(LIST).bind(worker).bind(CANCELLED);
+            let ids = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
+            Ok(ids.into_iter().filter_map(|id| u64::try_from(id).ok()).collect())
         }))
     }
 

@@ -6,8 +6,8 @@ use crate::store::id::SessionId;
 use crate::store::limit::with_timeout;
 use crate::store::row::to_i64;
 use crate::store::work::{
-    NewWork, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow, WorkState, WorkerInfo,
-    WorkerReport, WorkerStatus, change_of, work, work_columns,
+    CANCELLED, NewWork, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow, WorkState,
+    WorkerInfo, WorkerReport, WorkerStatus, change_of, work, work_columns,
 };
 use crate::tool::BoxFuture;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
@@ -64,7 +64,7 @@ const TAKE: &str = concat!(
 );
 
 const TAKEN: &str = concat!(
-    "UPDATE work SET state = 'running', worker = ?2, attempts = attempts + 1, changed_ms = ",
+    "UPDATE work SET state = 'running', reason = NULL, worker = ?2, attempts = attempts + 1, changed_ms = ",
     now!(),
     " WHERE id = ?1"
 );
@@ -112,17 +112,18 @@ impl SqliteStore {
 }
 
 impl WorkQueue for SqliteStore {
-    fn add(&self, new: NewWork) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn add(&self, new: NewWork) -> BoxFuture<'_, Result<Option<u64>, StoreError>> {
         Box::pin(async move {
             let added = self.change_queue(move |transaction| {
                 let NewWork { key, session, agent, tenant, task, worker } = new;
-                Ok(transaction.execute(ADD, params![key, session.as_str(), agent, tenant, task, worker])? == 1)
+                let added = transaction.execute(ADD, params![key, session.as_str(), agent, tenant, task, worker])?;
+                Ok((added == 1).then(|| transaction.last_insert_rowid()))
             });
-            let is_added = added.await?;
+            let id = added.await?.and_then(|id| u64::try_from(id).ok());
             self.wakeups.notify_one();
             // Who asked for it may rely on it, also after a power cut.
             self.sync_file().await?;
-            Ok(is_added)
+            Ok(id)
         })
     }
 
@@ -205,10 +206,12 @@ impl WorkQueue for SqliteStore {
                     now!(),
                     " WHERE id = ?1 AND state IN ('queued', 'parked')"
                 );
-                const REMOVE: &str = "DELETE FROM work WHERE id = ?1 AND state <> 'running'";
+                const REMOVE: &str = "DELETE FROM work WHERE id = ?1 AND state IN ('queued', 'parked')";
+                const CANCEL: &str = "UPDATE work SET reason = 'cancelled' WHERE id = ?1 AND state = 'running'";
                 let statement = match change {
                     WorkChange::Retry => RETRY,
                     WorkChange::Remove => REMOVE,
+                    WorkChange::Cancel => CANCEL,
                 };
                 Ok(transaction.execute(statement, [to_i64(id)])? == 1)
             });
@@ -216,6 +219,19 @@ impl WorkQueue for SqliteStore {
             self.wakeups.notify_one();
             Ok(is_changed)
         })
+    }
+
+    fn cancelled<'a>(&'a self, worker: &'a str) -> BoxFuture<'a, Result<Vec<u64>, StoreError>> {
+        let worker = worker.to_owned();
+        Box::pin(with_timeout(async move {
+            let ids = self.readers.read(move |connection: &Connection| {
+                const LIST: &str = "SELECT id FROM work WHERE worker = ?1 AND state = 'running' AND reason = ?2";
+                let mut query = connection.prepare_cached(LIST)?;
+                let ids = query.query_map([worker.as_str(), CANCELLED], |row| row.get::<_, i64>(0))?;
+                ids.collect::<rusqlite::Result<Vec<_>>>()
+            });
+            Ok(ids.await?.into_iter().filter_map(|id| u64::try_from(id).ok()).collect())
+        }))
     }
 
     fn wait(&self) -> BoxFuture<'_, ()> {

@@ -61,20 +61,24 @@ async fn list(queue: &dyn WorkQueue) -> Vec<Work> {
 async fn work_is_added_once(test_store: &TestStore) {
     let store = test_store.open().await;
     let queue = queue(&store);
-    assert!(queue.add(new("a", "s", "ada")).await.unwrap());
-    assert!(!queue.add(new("a", "t", "bob")).await.unwrap());
+    let id_of_a = queue.add(new("a", "s", "ada")).await.unwrap().unwrap();
+    assert_eq!(queue.add(new("a", "t", "bob")).await.unwrap(), None);
     let work = list(queue).await;
-    assert_eq!(keys(&work), ["a"]);
+    assert_eq!((keys(&work), work[0].id), (vec!["a"], id_of_a));
     assert_eq!((work[0].session.as_str(), work[0].tenant.as_str(), work[0].attempts), ("s", "ada", 0));
     assert_eq!((work[0].state, work[0].task.as_str()), (WorkState::Queued, r#"{"message":"Hello"}"#));
     let other = request("w", 9);
     let agents = BTreeMap::from([("another".to_owned(), None)]);
     assert!(queue.take(TakeRequest { agents, ..other }).await.unwrap().is_empty());
     // Work that is performed at once belongs to its worker from the start.
-    assert!(queue.add(NewWork { worker: Some("w".to_owned()), ..new("b", "u", "ada") }).await.unwrap());
+    let of_b = queue.add(NewWork { worker: Some("w".to_owned()), ..new("b", "u", "ada") }).await.unwrap().unwrap();
     let filter = WorkFilter { state: Some(WorkState::Running), session: Some(id("u")) };
     let work = queue.list(&filter, 9).await.unwrap();
     assert_eq!((keys(&work), work[0].attempts, work[0].worker.as_deref()), (vec!["b"], 1, Some("w")));
+    assert!(queue.cancelled("w").await.unwrap().is_empty());
+    assert!(queue.change(of_b, WorkChange::Cancel).await.unwrap());
+    assert_eq!(queue.cancelled("w").await.unwrap(), [of_b]);
+    assert!(!queue.change(id_of_a, WorkChange::Cancel).await.unwrap());
 }
 
 async fn work_of_a_session_is_done_in_order(test_store: &TestStore) {
@@ -269,7 +273,7 @@ async fn workers_are_woken(test_store: &TestStore) {
     let waiting = async { tokio::time::timeout(Duration::from_secs(20), queue(&store).wait()).await };
     let adding = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        queue(&other).add(new("a", "s", "ada")).await.unwrap()
+        queue(&other).add(new("a", "s", "ada")).await.unwrap().unwrap()
     };
     let (woken, _) = tokio::join!(waiting, adding);
     woken.expect("nobody was woken");

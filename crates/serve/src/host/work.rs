@@ -1,0 +1,227 @@
+//! Turns that outlive the requests that started them. Each is work of the queue until it ends, so that another worker
+//! continues it if this one stops, and a message that was accepted is not lost.
+
+use super::{Choice, Host, TurnRequest};
+use crate::token::Access;
+use patter::drive::now_ms;
+use patter::store::{
+    NewWork, SessionId, Settlement, StoreError, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkState,
+};
+use patter::tool::CancellationToken;
+use patter_core::message::conversation::Message;
+use patter_core::run::{ClientAdditions, FailureKind};
+use patter_core::serve::{ApiError, ApiErrorKind, TurnEnd, TurnOutcome};
+use patter_core::session::TraceParent;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The longest pause before work that failed is tried again.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// How much work of a session is cancelled at once.
+const MAX_CANCELLED: usize = 1000;
+
+/// What is to be done in a session, as the queue stores it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "task", rename_all = "snake_case")]
+pub(super) enum Task {
+    /// Send a message.
+    Say(Box<SayTask>),
+    /// Continue the run.
+    Resume,
+}
+
+/// A message to an agent.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct SayTask {
+    pub(super) message: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) history: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) client: Option<ClientAdditions>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    variant: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<TraceParent>,
+}
+
+impl SayTask {
+    pub(super) fn new(request: &TurnRequest) -> Self {
+        Self {
+            message: request.input.clone(),
+            history: request.history.clone(),
+            client: request.client.clone(),
+            model: request.choice.model.as_ref().map(ToString::to_string),
+            variant: request.choice.variant.clone(),
+            parent: request.parent,
+        }
+    }
+
+    pub(super) fn choice(&self) -> Choice {
+        let model = self.model.as_ref().and_then(|model| model.parse().ok());
+        Choice { model, variant: self.variant.clone() }
+    }
+}
+
+/// Work that this server performs, until it is settled.
+#[derive(Debug, Clone)]
+pub(super) struct Ticket {
+    pub(super) id: u64,
+    pub(super) key: String,
+    attempts: u32,
+    /// Whether somebody who waits for the turn learns why it cannot start.
+    is_awaited: bool,
+}
+
+/// What became of work that was to be cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CancelledWork {
+    /// There was none.
+    Nothing,
+    /// It had not started, or was parked.
+    Removed,
+    /// Its worker was asked to cancel it.
+    Asked,
+}
+
+impl From<&Work> for Ticket {
+    fn from(work: &Work) -> Self {
+        Self { id: work.id, key: work.key.clone(), attempts: work.attempts, is_awaited: false }
+    }
+}
+
+impl Host {
+    /// Returns the queue with the name of this worker, if this server is one.
+    pub(super) fn queue(&self) -> Option<(&dyn WorkQueue, &str)> {
+        let worker = self.worker.get()?;
+        Some((self.store.as_ref()?.queue()?, worker))
+    }
+
+    /// Adds a turn to the queue that this server performs at once. Returns `None` if it is not a worker.
+    pub(super) async fn new_ticket(
+        &self,
+        access: &Access,
+        session: &SessionId,
+        agent: &str,
+        task: Task,
+    ) -> Result<Option<Ticket>, ApiError> {
+        let Some((queue, worker)) = self.queue() else { return Ok(None) };
+        let new = NewWork { worker: Some(worker.to_owned()), ..new_work(access, session, agent, &task)? };
+        let key = new.key.clone();
+        let id = queue.add(new).await.map_err(|error| super::api_error(&error.into()))?;
+        Ok(id.map(|id| Ticket { id, key, attempts: 1, is_awaited: true }))
+    }
+
+    /// Takes the work of a session whose run waits, so that this server continues it. Returns `None` if there is none.
+    pub(super) async fn ticket_of(&self, session: &SessionId) -> Result<Option<Ticket>, ApiError> {
+        let Some((queue, worker)) = self.queue() else { return Ok(None) };
+        let request = TakeRequest { session: Some(session.clone()), limit: 1, ..self.take_request(worker) };
+        let taken = queue.take(request).await.map_err(|error| super::api_error(&error.into()))?;
+        Ok(taken.first().map(|work| Ticket { is_awaited: true, ..Ticket::from(work) }))
+    }
+
+    /// Returns what this server takes: work for its agents, within the limits.
+    pub(super) fn take_request(&self, worker: &str) -> TakeRequest {
+        let limits = &self.settings.turn_limits;
+        let limit = |name: &str| limits.agents.get(name).copied();
+        TakeRequest {
+            worker: worker.to_owned(),
+            agents: self.agents().into_iter().map(|(name, _)| (name.clone(), limit(&name))).collect(),
+            tenants: limits.tokens.clone(),
+            session: None,
+            limit: 0,
+        }
+    }
+
+    /// Settles work after its turn ended.
+    pub(super) async fn settle_turn(&self, ticket: Ticket, end: &Result<TurnEnd, ApiError>) {
+        let settlement = match end {
+            Ok(TurnEnd { outcome: TurnOutcome::Waiting(_), .. }) => Settlement::Waiting(self.settings.approval_expiry),
+            Ok(TurnEnd { outcome: TurnOutcome::Failed(failure), .. }) if failure.kind == FailureKind::Store => {
+                self.again(&ticket, failure.message.clone())
+            }
+            Ok(_) => Settlement::Done,
+            Err(ApiError { kind: ApiErrorKind::Unavailable, .. }) if self.draining.is_cancelled() => {
+                Settlement::HandedOver
+            }
+            Err(_) if ticket.is_awaited => Settlement::Done,
+            Err(error) => match error.kind {
+                ApiErrorKind::Busy | ApiErrorKind::Unavailable | ApiErrorKind::TooMany => {
+                    self.again(&ticket, error.to_string())
+                }
+                _ => Settlement::Parked(error.to_string()),
+            },
+        };
+        self.settle(ticket, settlement).await;
+    }
+
+    pub(super) async fn settle(&self, ticket: Ticket, settlement: Settlement) {
+        self.cancellations().remove(&ticket.id);
+        let Some((queue, worker)) = self.queue() else { return };
+        if let Settlement::Parked(reason) = &settlement {
+            tracing::warn!(work = ticket.id, reason, "work was parked");
+        }
+        match queue.settle(ticket.id, worker, settlement).await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(work = ticket.id, "another worker has taken over"),
+            // Once this worker does not report any more, another one finds the work and looks at the log.
+            Err(error) => tracing::warn!(work = ticket.id, %error, "cannot settle work"),
+        }
+    }
+
+    /// Returns that work failed: it is tried again, up to a number of times.
+    pub(super) fn again(&self, ticket: &Ticket, reason: String) -> Settlement {
+        if ticket.attempts >= self.settings.limits.max_attempts {
+            return Settlement::Parked(reason);
+        }
+        let pause = Duration::from_secs(1).saturating_mul(1 << ticket.attempts.min(6));
+        Settlement::Again(pause.min(MAX_PAUSE), reason)
+    }
+
+    /// Cancels the turns of a session that are work of the queue, whoever performs them.
+    pub(super) async fn cancel_work(&self, id: &SessionId) -> Result<CancelledWork, ApiError> {
+        let mut cancelled = CancelledWork::Nothing;
+        let Some((queue, _)) = self.queue() else { return Ok(cancelled) };
+        let failed = |error: StoreError| super::api_error(&error.into());
+        let filter = WorkFilter { session: Some(id.clone()), state: None };
+        for work in queue.list(&filter, MAX_CANCELLED).await.map_err(failed)? {
+            let change = match work.state {
+                WorkState::Running => WorkChange::Cancel,
+                WorkState::Queued | WorkState::Parked => WorkChange::Remove,
+                // The run has to be ended in its log.
+                WorkState::Waiting => continue,
+            };
+            if queue.change(work.id, change).await.map_err(failed)? {
+                cancelled = match (change, cancelled) {
+                    (WorkChange::Cancel, _) | (_, CancelledWork::Asked) => CancelledWork::Asked,
+                    _ => CancelledWork::Removed,
+                };
+            }
+        }
+        Ok(cancelled)
+    }
+
+    /// Lets whoever wants to cancel work reach its turn.
+    pub(super) fn watch_cancellation(&self, ticket: &Ticket, cancellation: CancellationToken) {
+        self.cancellations().insert(ticket.id, cancellation);
+    }
+}
+
+/// Returns work for any worker.
+pub(super) fn new_work(access: &Access, session: &SessionId, agent: &str, task: &Task) -> Result<NewWork, ApiError> {
+    let unwritable = |error: serde_json::Error| ApiError::new(ApiErrorKind::Server, error.to_string());
+    Ok(NewWork {
+        key: format!("{session}/{}", SessionId::unique(now_ms())),
+        session: session.clone(),
+        agent: agent.to_owned(),
+        tenant: access.name().to_owned(),
+        task: serde_json::to_string(task).map_err(unwritable)?,
+        worker: None,
+    })
+}
+
+/// Returns whether an error of a store passes.
+pub(super) fn is_busy(error: &StoreError) -> bool {
+    matches!(error, StoreError::Busy { .. })
+}

@@ -1,0 +1,213 @@
+//! A server as a worker of a fleet: it takes work from the queue, and reports that it is alive.
+
+use super::running::Work as TurnWork;
+use super::start::{open_run_details, open_run_usage, read_segment};
+use super::work::{Task, Ticket, is_busy};
+use super::{Host, Lifetime, TurnDetails};
+use patter::drive::now_ms;
+use patter::session::{CallAnswer, Log, Session, SessionError};
+use patter::store::{SessionId, Settlement, StoreError, Work, WorkerInfo, WorkerReport};
+use patter_core::serve::{Segment, Waiting};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How much work is taken at once. Others get their share.
+const MAX_TAKEN: usize = 32;
+/// How often to look for work that nobody announced.
+const POLL: Duration = Duration::from_secs(5);
+/// When to look again at a session that somebody else has.
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
+
+impl Host {
+    /// Makes this server a worker, if its store has a queue, and reports that it is alive until it has left.
+    pub(crate) async fn report_alive(self: Arc<Self>, address: Option<String>) {
+        let Some(queue) = self.store.as_ref().and_then(|store| store.queue()) else { return };
+        let limits = self.settings.limits;
+        let capacity = u32::try_from(limits.max_turns).unwrap_or(u32::MAX);
+        let worker = SessionId::unique(now_ms()).to_string();
+        let about = WorkerInfo { address, ..WorkerInfo::new(capacity) };
+        let report = WorkerReport {
+            worker: worker.clone(),
+            about,
+            timeout: limits.worker_timeout,
+            max_attempts: limits.max_attempts,
+        };
+        loop {
+            match queue.report(report.clone()).await {
+                Ok(()) => {
+                    // It takes work once others know that it is there.
+                    let _ = self.worker.set(worker.clone());
+                }
+                Err(error) => tracing::warn!(%error, "cannot report that this worker is alive"),
+            }
+            tokio::time::sleep(limits.worker_timeout / 4).await;
+        }
+    }
+
+    /// Takes work until the server stops.
+    pub(crate) async fn take_work(self: Arc<Self>) {
+        let Some(store) = self.store.clone() else { return };
+        let Some(queue) = store.queue() else { return };
+        loop {
+            let taken = self.take_some().await;
+            if let Err(error) = &taken {
+                tracing::debug!(%error, "cannot take work");
+            }
+            self.cancel_some().await;
+            let next = async {
+                match taken {
+                    // There may be more.
+                    Ok(1..) => {}
+                    Ok(0) => tokio::select! {
+                        () = queue.wait() => {}
+                        () = self.freed.notified() => {}
+                        () = tokio::time::sleep(POLL) => {}
+                    },
+                    Err(_) => tokio::time::sleep(POLL).await,
+                }
+            };
+            if self.draining.run_until_cancelled(next).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Says that this worker stops.
+    pub(crate) async fn leave(&self) {
+        if let Some((queue, worker)) = self.queue()
+            && let Err(error) = queue.leave(worker).await
+        {
+            tracing::warn!(%error, "cannot report that this worker stops");
+        }
+    }
+
+    /// Returns whether another worker could continue what this one has begun.
+    pub(super) async fn has_successor(&self) -> bool {
+        let Some((queue, worker)) = self.queue() else { return false };
+        let timeout_ms = patter::text::milliseconds(self.settings.limits.worker_timeout);
+        let workers = queue.workers().await.unwrap_or_default();
+        workers.iter().any(|other| other.id != worker && other.seen_ago_ms < timeout_ms)
+    }
+
+    /// Takes as much work as this server can perform now. Returns how much that was.
+    async fn take_some(self: &Arc<Self>) -> Result<usize, StoreError> {
+        let Some((queue, worker)) = self.queue() else { return Ok(0) };
+        let limit = self.permits.available_permits().min(MAX_TAKEN);
+        if limit == 0 {
+            return Ok(0);
+        }
+        let mut request = self.take_request(worker);
+        request.limit = limit;
+        let taken = queue.take(request).await?;
+        let count = taken.len();
+        for work in taken {
+            let host = Arc::clone(self);
+            self.tasks.spawn(async move { host.perform(work).await });
+        }
+        Ok(count)
+    }
+
+    /// Cancels the turns of this server that somebody wants to end.
+    async fn cancel_some(&self) {
+        let Some((queue, worker)) = self.queue() else { return };
+        for id in queue.cancelled(worker).await.unwrap_or_default() {
+            if let Some(cancellation) = self.cancellations().get(&id) {
+                cancellation.cancel();
+            }
+        }
+    }
+
+    async fn perform(self: Arc<Self>, work: Work) {
+        let ticket = Ticket::from(&work);
+        if let Err(settlement) = self.start_work(&work, &ticket).await {
+            self.settle(ticket, settlement).await;
+        }
+    }
+
+    /// Starts the turn that work is about. Returns what came of the work if there is none to start.
+    async fn start_work(self: &Arc<Self>, work: &Work, ticket: &Ticket) -> Result<(), Settlement> {
+        let task: Task = serde_json::from_str(&work.task)
+            .map_err(|error| Settlement::Parked(format!("it cannot be read: {error}")))?;
+        let permit = self.permit().map_err(|_| Settlement::HandedOver)?;
+        let session = match self.open(&work.session).await {
+            Ok(session) => session,
+            Err(SessionError::Store(StoreError::NotFound { .. })) => match task {
+                Task::Say(_) => self.create(&self.stored()?, work.session.clone()),
+                Task::Resume => return Err(Settlement::Done),
+            },
+            Err(SessionError::Store(error)) if is_busy(&error) => {
+                return Err(Settlement::Later(BUSY_PAUSE, error.to_string()));
+            }
+            Err(error @ SessionError::Log(_)) => return Err(Settlement::Parked(error.to_string())),
+            Err(error) => return Err(self.again(ticket, error.to_string())),
+        };
+        let has_open_run = session.read_log(|log| log.open_run().is_some());
+        match task {
+            Task::Say(say) if !session.read_log(|log| log.has_request(&work.key)) => {
+                if has_open_run {
+                    let reason = "an earlier run of the session has not ended".to_owned();
+                    return Err(Settlement::Later(BUSY_PAUSE, reason));
+                }
+                let mut session = session;
+                if !say.history.is_empty() && session.conversation().is_empty() {
+                    let imported = session.import(say.history.clone());
+                    imported.map_err(|error| Settlement::Parked(error.to_string()))?;
+                }
+                session.set_trace_parent(say.parent);
+                session.set_client(say.client.clone());
+                let number = session.read_log(Log::segments) + 1;
+                let client = say.client.clone();
+                let about = TurnDetails { number, agent: work.agent.clone(), client, created_ms: now_ms() };
+                let choice = say.choice();
+                let say = TurnWork::Say(say.message, choice);
+                self.spawn(session, about, say, Lifetime::Detached, permit, Some(ticket.clone()));
+                Ok(())
+            }
+            Task::Say(_) if session.read_log(|log| log.last_request() != Some(work.key.as_str())) => {
+                Err(Settlement::Done)
+            }
+            Task::Say(_) | Task::Resume if !has_open_run => Err(Settlement::Done),
+            Task::Say(_) | Task::Resume => self.continue_run(session, ticket, permit).await,
+        }
+    }
+
+    /// Continues the run of a session. If it waits for an approval that nobody gave in time, the call is refused.
+    async fn continue_run(
+        self: &Arc<Self>,
+        mut session: Session,
+        ticket: &Ticket,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(), Settlement> {
+        let Some(id) = session.id() else { return Err(Settlement::Done) };
+        let again = |error: String| self.again(ticket, error);
+        let stored = self.stored()?.read(&id).await.map_err(|error| again(error.to_string()))?;
+        if session.read_log(Log::is_waiting) {
+            let since_ms = now_ms().saturating_sub(stored.summary.changed_ms);
+            let left = self.settings.approval_expiry.saturating_sub(Duration::from_millis(since_ms));
+            if !left.is_zero() {
+                return Err(Settlement::Waiting(left));
+            }
+            for call in session.read_log(Waiting::all).into_iter().filter(|call| call.because.is_some()) {
+                let refusal = CallAnswer::Refuse(super::expiry::NOT_IN_TIME.to_owned());
+                let refused = session.answer(&call.run, &call.call_id, refusal).await;
+                refused.map_err(|error| again(error.to_string()))?;
+            }
+            if session.read_log(Log::is_waiting) {
+                // For the result of a tool that the client executes.
+                return Err(Settlement::Waiting(self.settings.approval_expiry));
+            }
+        }
+        let about = session.read_log(open_run_details);
+        let usage_before = session.read_log(open_run_usage);
+        let segment = read_segment(&stored.entries, about.number).ok().flatten();
+        let segment = segment.unwrap_or_else(|| Segment { usage_before, ..Segment::default() });
+        let resume = TurnWork::Resume(Box::new(segment));
+        self.spawn(session, about, resume, Lifetime::Detached, permit, Some(ticket.clone()));
+        Ok(())
+    }
+
+    fn stored(&self) -> Result<Arc<dyn patter::store::Store>, Settlement> {
+        self.store.clone().ok_or(Settlement::HandedOver)
+    }
+}
