@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod experiments;
 pub(crate) mod explain;
+pub(crate) mod fleet;
 pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod import;

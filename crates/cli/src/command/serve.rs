@@ -12,10 +12,12 @@ use crate::{ui, unsupported};
 use clap::{Args, ValueEnum};
 use patter::drive::Driver;
 use patter::live::{LiveProject, ProjectPaths};
-use patter::project::{Project, ServerSelection, ToolVariant};
-use patter_serve::{Editing, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess};
+use patter::project::{LimitsConfig, Project, ServerSelection, ToolVariant};
+use patter_serve::{Editing, Limits, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess, TurnLimits};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +99,10 @@ pub(super) struct ServeOptions {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "24h")]
     approval_expiry: Duration,
 
+    /// Continue the turns of another server with the same store if it does not report for this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20s")]
+    takeover_after: Duration,
+
     /// Model to use instead of those of the agents: Provider/name, or demo
     #[arg(long, value_name = "MODEL", value_parser = parse_model)]
     model: Option<ModelArgument>,
@@ -121,6 +127,14 @@ pub(super) struct ServeOptions {
     /// Do not start MCP servers
     #[arg(long)]
     no_mcp: bool,
+}
+
+/// Returns how many turns run at a time.
+fn turn_limits(limits: &LimitsConfig) -> TurnLimits {
+    let numbers = |limits: &BTreeMap<String, NonZeroU32>| {
+        limits.iter().map(|(name, most)| (name.clone(), most.get())).collect::<BTreeMap<_, _>>()
+    };
+    TurnLimits { agents: numbers(&limits.agents), tokens: numbers(&limits.tokens) }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -219,6 +233,7 @@ impl ServeOptions {
         }
         unsupported::warn(&agents, &environment, &config.models)?;
         let tools = if has_tools { offered_tools(&driver) } else { 0 };
+        let settings = ServeSettings { turn_limits: turn_limits(&config.limits), ..settings };
         let mut server = Server::new(Arc::new(project), settings).with_driver(configure).with_agents(names.clone());
         server = server.with_tracer(toolset.runtime.tracer());
         for (name, tools) in variants {
@@ -360,6 +375,7 @@ impl ServeOptions {
             origins: self.origins.clone(),
             editing: if self.edit { Editing::On } else { Editing::Off },
             approval_expiry: self.approval_expiry,
+            limits: Limits { worker_timeout: self.takeover_after, ..Limits::default() },
             ..ServeSettings::default()
         })
     }

@@ -212,6 +212,7 @@ fn walk() -> Vec<Step> {
         step(&["sessions", "backup", &poisoned("backup.db")], SHOWN),
         step(&["sessions", "rm", &poisoned("x")], SHOWN),
         step(&["store"], ""),
+        step(&["fleet"], ""),
         step(&["store", "prune", "--older-than", "1ms"], ""),
         step(&["store", "copy", &poisoned("copy.db")], SHOWN),
         step(&["tools"], SHOWN),

@@ -16,6 +16,8 @@ use patter_core::permission::{Decision, Rule, RuleError};
 use patter_core::provider::price::{Cost, Prices};
 use patter_core::text::{nearest, parse_duration};
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +59,18 @@ pub struct Config {
     pub prices: IndexMap<ModelKey, PriceConfig>,
     /// What the agents of the project may spend.
     pub budget: BudgetConfig,
+    /// How many turns servers perform at a time.
+    pub limits: LimitsConfig,
+}
+
+/// The section `[limits]`: how many turns all servers that share a store perform at a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// By the name of the agent.
+    pub agents: BTreeMap<String, NonZeroU32>,
+    /// By the name of the token that asks for them.
+    pub tokens: BTreeMap<String, NonZeroU32>,
 }
 
 /// The section `[budget]`.

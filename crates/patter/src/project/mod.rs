@@ -14,7 +14,8 @@ mod variant;
 
 pub use check::ProjectCheck;
 pub use config::{
-    CheckConfig, Config, FsConfig, HookConfig, HttpConfig, OrgConfig, PermissionConfig, SandboxConfig, StoreConfig,
+    CheckConfig, Config, FsConfig, HookConfig, HttpConfig, LimitsConfig, OrgConfig, PermissionConfig, SandboxConfig,
+    StoreConfig,
 };
 pub use diff::diff_settings;
 pub use environment::{Environment, VariableSource};

@@ -50,8 +50,8 @@ pub use location::{PostgresUrl, StoreLocation};
 pub use session::{EXPERIMENT_AGENT, NewSession, SessionState, SessionSummary, StoredSession};
 
 pub use work::{
-    NewWork, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkState, WorkerId, WorkerInfo,
-    WorkerReport, WorkerStatus,
+    NewWork, QueueCounts, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkState, WorkerId,
+    WorkerInfo, WorkerReport, WorkerStatus,
 };
 
 use std::sync::Arc;

@@ -32,6 +32,9 @@ pub trait WorkQueue: Send + Sync {
     /// Returns work, that which is due first at the start.
     fn list<'a>(&'a self, filter: &'a WorkFilter, limit: usize) -> BoxFuture<'a, Result<Vec<Work>, StoreError>>;
 
+    /// Returns how much work there is.
+    fn counts(&self) -> BoxFuture<'_, Result<QueueCounts, StoreError>>;
+
     /// Changes work, as an operator wants it. Returns whether there was such work in a state in which that is possible.
     fn change(&self, id: u64, change: WorkChange) -> BoxFuture<'_, Result<bool, StoreError>>;
 
@@ -185,6 +188,25 @@ pub struct WorkFilter {
     pub state: Option<WorkState>,
     /// Only work of this session.
     pub session: Option<SessionId>,
+    /// Only the work with this key.
+    pub key: Option<String>,
+    /// Only the work of this worker.
+    pub worker: Option<WorkerId>,
+}
+
+/// How much work there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct QueueCounts {
+    /// Work that waits for a worker.
+    pub queued: u64,
+    /// Work that is performed.
+    pub running: u64,
+    /// Work whose run waits for somebody.
+    pub waiting: u64,
+    /// Work that somebody has to look at.
+    pub parked: u64,
+    /// How long the work that waits for a worker has been due, at most, in milliseconds.
+    pub oldest_ms: u64,
 }
 
 /// What a worker reports.
@@ -274,6 +296,25 @@ pub(super) fn work(row: WorkRow) -> Result<Work, StoreError> {
         worker,
         reason,
     })
+}
+
+/// Adds up rows with a state, how often it is there, and how long such work has been due.
+pub(super) fn counts(rows: impl IntoIterator<Item = (String, i64, i64)>) -> QueueCounts {
+    let number = |number: i64| u64::try_from(number).unwrap_or_default();
+    let mut counts = QueueCounts::default();
+    for (state, count, due_ms) in rows {
+        match WorkState::parse(&state) {
+            Some(WorkState::Queued) => {
+                counts.queued = number(count);
+                counts.oldest_ms = number(due_ms);
+            }
+            Some(WorkState::Running) => counts.running = number(count),
+            Some(WorkState::Waiting) => counts.waiting = number(count),
+            Some(WorkState::Parked) => counts.parked = number(count),
+            None => {}
+        }
+    }
+    counts
 }
 
 /// The reason of work that its worker has to cancel.

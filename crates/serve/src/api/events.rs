@@ -1,5 +1,6 @@
 //! Events as server-sent events: those of a turn while it runs, and those of a session from its log.
 
+use super::request::parse_session_id;
 use super::sessions::find_summary;
 use super::stream::TurnStream;
 use crate::guard::text_header;
@@ -12,7 +13,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
-use patter::store::{SessionId, Store};
+use patter::store::{SessionId, Store, StoreError};
 use patter_core::event::Playback;
 use patter_core::serve::native::turn_json;
 use patter_core::serve::{ApiError, ApiErrorKind};
@@ -57,12 +58,22 @@ pub(super) async fn session_events(
         None => None,
         Some(id) => Some(EventId::parse(id).ok_or_else(|| ApiError::invalid("Last-Event-ID", "is not an event"))?),
     };
-    let summary = find_summary(&host, &access, &id).await?;
+    let session = match find_summary(&host, &access, &id).await {
+        Ok(summary) => summary.id,
+        // Its first message may wait for a worker.
+        Err(error) => {
+            let id = parse_session_id(&id, "session")?;
+            if host.work_of(&access, &id).await?.is_empty() {
+                return Err(error.into());
+            }
+            id
+        }
+    };
     let store = host.require_store()?;
     let log = LogEvents {
         host,
         store,
-        id: summary.id,
+        id: session,
         playback: Playback::default(),
         next: 0,
         after,
@@ -140,7 +151,11 @@ impl LogEvents {
     }
 
     async fn read(&mut self) -> Result<(), ApiError> {
-        let stored = self.store.read_from(&self.id, self.next).await.map_err(|error| api_error(&error.into()))?;
+        let stored = match self.store.read_from(&self.id, self.next).await {
+            // It has not started.
+            Err(StoreError::NotFound { .. }) if self.next == 0 => return Ok(()),
+            stored => stored.map_err(|error| api_error(&error.into()))?,
+        };
         let damaged = |error: String| ApiError::new(ApiErrorKind::Server, error);
         for entry in &stored.entries {
             let entry = serde_json::from_str(entry).map_err(|error| damaged(error.to_string()))?;

@@ -7,9 +7,12 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use patter::store::QueueCounts;
 use patter_core::serve::{ApiError, ApiErrorKind};
 use serde_json::json;
+use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Says that the process is alive.
 pub(super) async fn alive() -> Response {
@@ -46,5 +49,28 @@ pub(super) async fn metrics(
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Read)?;
     let headers = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    Ok((headers, host.metrics.text()).into_response())
+    let mut text = host.metrics.text();
+    if let Some(queue) = host.store.as_ref().and_then(|store| store.queue())
+        && let (Ok(counts), Ok(workers)) = (queue.counts().await, queue.workers().await)
+    {
+        text.push_str(&fleet_text(&counts, workers.len()));
+    }
+    Ok((headers, text).into_response())
+}
+
+/// Returns gauges of what all servers that share a store do.
+fn fleet_text(counts: &QueueCounts, workers: usize) -> String {
+    let QueueCounts { queued, running, waiting, parked, oldest_ms } = counts;
+    let mut text = String::new();
+    let _ = writeln!(text, "# HELP patter_work Turns that are work of the queue, by state.\n# TYPE patter_work gauge");
+    for (state, count) in [("queued", queued), ("running", running), ("waiting", waiting), ("parked", parked)] {
+        let _ = writeln!(text, "patter_work{{state=\"{state}\"}} {count}");
+    }
+    let name = "patter_work_oldest_seconds";
+    let oldest = Duration::from_millis(*oldest_ms).as_secs_f64();
+    let _ =
+        writeln!(text, "# HELP {name} How long work has waited for a worker.\n# TYPE {name} gauge\n{name} {oldest}");
+    let name = "patter_workers";
+    let _ = writeln!(text, "# HELP {name} Servers that share the queue.\n# TYPE {name} gauge\n{name} {workers}");
+    text
 }

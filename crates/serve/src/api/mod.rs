@@ -4,6 +4,7 @@ mod ag_ui;
 mod agents;
 mod chat;
 mod events;
+mod fleet;
 mod health;
 mod request;
 mod responses;
@@ -20,7 +21,7 @@ use axum::http::Uri;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use patter_core::serve::{ApiError, ApiErrorKind};
 use std::sync::Arc;
 
@@ -47,6 +48,9 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .route("/api/sessions/{id}/fork", post(sessions::fork))
         .route("/api/sessions/{id}/events", get(events::session_events))
         .route("/api/approvals", get(sessions::approvals))
+        .route("/api/fleet", get(fleet::read))
+        .route("/api/fleet/work/{id}", delete(fleet::remove))
+        .route("/api/fleet/work/{id}/retry", post(fleet::retry))
         .route("/api/experiments", get(agents::experiments))
         .route("/api/experiments/{id}", get(agents::experiment))
         .route("/healthz", get(health::alive))

@@ -122,6 +122,19 @@ impl Identity {
         host.rejoin(access, &id, 1).await.map(Some)
     }
 
+    /// Returns the session of the same request if it was sent before, from the store.
+    pub(super) async fn find(&self, host: &Host) -> Option<SessionId> {
+        if !self.is_repeated {
+            return None;
+        }
+        host.find_request(&self.key).await
+    }
+
+    /// Returns what identifies the request in the queue, if it may be sent again.
+    pub(super) fn queue_key(&self) -> Option<String> {
+        self.is_repeated.then(|| format!("request {}", self.key.as_str()))
+    }
+
     /// Returns whether the request may have been sent before.
     pub(super) fn is_repeated(&self) -> bool {
         self.is_repeated

@@ -39,6 +39,9 @@ pub(super) struct MessageQuery {
     /// Whether the response is the end of the turn.
     #[serde(default)]
     wait: bool,
+    /// Whether any worker performs the turn, when there is time.
+    #[serde(default)]
+    background: bool,
 }
 
 /// Lists sessions, newest first.
@@ -69,8 +72,20 @@ pub(super) async fn read(
     Path(id): Path<String>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Read)?;
-    let (summary, log) = find(&host, &access, &id).await?;
-    Ok(json(&with(summary_json(&host, &summary), log_json(&log))))
+    let session = parse_session_id(&id, "session")?;
+    let work = host.work_of(&access, &session).await?;
+    let found = find(&host, &access, &id).await;
+    let Ok((summary, log)) = found else {
+        // Its first message waits for a worker.
+        let Some(first) = work.first() else { return Err(found.err().map_or_else(not_here, Into::into)) };
+        return Ok(json(&json!({"id": session, "agent": first.agent, "state": first.state, "work": work})));
+    };
+    let session = with(summary_json(&host, &summary), log_json(&log));
+    Ok(json(&if work.is_empty() { session } else { with(session, json!({ "work": work })) }))
+}
+
+fn not_here() -> ErrorResponse {
+    ApiError::new(ApiErrorKind::NotFound, "there is no such session").into()
 }
 
 /// Deletes a session.
@@ -132,6 +147,9 @@ pub(super) async fn create(
         Some(id) => SessionChoice::New(parse_session_id(id, "session")?),
         None => SessionChoice::New(identity.new_session()),
     };
+    if query.background {
+        return enqueue(&host, &access, &identity, turn(agent, session, request.message, &headers, &query)?).await;
+    }
     let start = say(&host, &access, agent, session, request.message, &headers, &query);
     let follower = identity.join_or_start(&host, &access, start).await?;
     respond(&host, follower, &headers, &query).await
@@ -154,6 +172,9 @@ pub(super) async fn message(
     host.compile_for(&access, &agent)?;
     let identity = Identity::new(&access, &format!("sessions/{id}"), &headers, &body);
     let session = SessionChoice::Named(summary.id);
+    if query.background {
+        return enqueue(&host, &access, &identity, turn(agent, session, request.message, &headers, &query)?).await;
+    }
     let start = say(&host, &access, agent, session, request.message, &headers, &query);
     let follower = identity.join_or_start(&host, &access, start).await?;
     respond(&host, follower, &headers, &query).await
@@ -202,7 +223,17 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Run)?;
-    let id = find_id(&host, &access, &id).await?;
+    let id = match find_id(&host, &access, &id).await {
+        Ok(id) => id,
+        // Its first message may wait for a worker.
+        Err(error) => {
+            let id = parse_session_id(&id, "session")?;
+            if host.work_of(&access, &id).await?.is_empty() {
+                return Err(error.into());
+            }
+            id
+        }
+    };
     host.cancel(&access, &id).await?;
     Ok(json(&json!({"session": id, "status": "cancelled"})))
 }
@@ -253,25 +284,46 @@ async fn say(
     query: &MessageQuery,
 ) -> Result<Follower, ApiError> {
     host.require_store()?;
-    let when_busy = when_busy(query.when_busy.as_deref())?;
-    let lifetime = detached_by_default(headers)?;
-    let history = Vec::new();
-    let parent = trace_parent(headers);
-    host.start(
-        access,
-        TurnRequest {
-            agent,
-            session,
-            history,
-            client: None,
-            input,
-            choice: Choice::default(),
-            lifetime,
-            when_busy,
-            parent,
-        },
-    )
-    .await
+    host.start(access, turn(agent, session, input, headers, query)?).await
+}
+
+fn turn(
+    agent: String,
+    session: SessionChoice,
+    input: String,
+    headers: &HeaderMap,
+    query: &MessageQuery,
+) -> Result<TurnRequest, ApiError> {
+    Ok(TurnRequest {
+        agent,
+        session,
+        history: Vec::new(),
+        client: None,
+        input,
+        choice: Choice::default(),
+        lifetime: detached_by_default(headers)?,
+        when_busy: when_busy(query.when_busy.as_deref())?,
+        parent: trace_parent(headers),
+    })
+}
+
+/// Leaves a turn to whichever worker has time for it.
+async fn enqueue(
+    host: &Arc<Host>,
+    access: &Access,
+    identity: &Identity,
+    turn: TurnRequest,
+) -> Result<Response, ErrorResponse> {
+    let (SessionChoice::New(session) | SessionChoice::Named(session)) = &turn.session else {
+        return Err(ApiError::invalid("background", "needs a session that is stored").into());
+    };
+    let session = match identity.find(host).await {
+        Some(known) => known,
+        None => host.enqueue(access, session.clone(), identity.queue_key(), &turn).await?,
+    };
+    let mut response = json(&json!({"session": session, "status": "queued"}));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    Ok(response)
 }
 
 /// Returns whether a turn continues without its client: it does, unless the client wants it otherwise.

@@ -113,6 +113,42 @@ impl Host {
         Ok(id.map(|id| Ticket { id, key, attempts: 1, is_awaited: true }))
     }
 
+    /// Adds a turn to the queue for any worker. With a key, adding it again has no effect. Returns its session.
+    pub(crate) async fn enqueue(
+        &self,
+        access: &Access,
+        session: SessionId,
+        key: Option<String>,
+        request: &TurnRequest,
+    ) -> Result<SessionId, ApiError> {
+        let failed = |error: StoreError| super::api_error(&error.into());
+        let store = self.require_store()?;
+        let unqueued = || ApiError::new(ApiErrorKind::Invalid, "this server has no queue for turns in the background");
+        let queue = store.queue().filter(|_| self.worker.get().is_some()).ok_or_else(unqueued)?;
+        self.find_session(access, &session).await?;
+        let task = Task::Say(Box::new(SayTask::new(request)));
+        let mut new = new_work(access, &session, &request.agent, &task)?;
+        let filter = WorkFilter { key: key.clone(), ..WorkFilter::default() };
+        if let Some(key) = key {
+            new.key = key;
+        }
+        if queue.add(new).await.map_err(failed)?.is_some() {
+            return Ok(session);
+        }
+        let known = queue.list(&filter, 1).await.map_err(failed)?;
+        Ok(known.into_iter().next().map_or(session, |work| work.session))
+    }
+
+    /// Returns the work of a session that the sender may see.
+    pub(crate) async fn work_of(&self, access: &Access, id: &SessionId) -> Result<Vec<Work>, ApiError> {
+        const MOST: usize = 100;
+        let Some(queue) = self.store.as_ref().and_then(|store| store.queue()) else { return Ok(Vec::new()) };
+        let filter = WorkFilter { session: Some(id.clone()), ..WorkFilter::default() };
+        let mut work = queue.list(&filter, MOST).await.map_err(|error| super::api_error(&error.into()))?;
+        work.retain(|work| access.may_reach(&work.agent));
+        Ok(work)
+    }
+
     /// Takes the work of a session whose run waits, so that this server continues it. Returns `None` if there is none.
     pub(super) async fn ticket_of(&self, session: &SessionId) -> Result<Option<Ticket>, ApiError> {
         let Some((queue, worker)) = self.queue() else { return Ok(None) };
@@ -184,7 +220,7 @@ impl Host {
         let mut cancelled = CancelledWork::Nothing;
         let Some((queue, _)) = self.queue() else { return Ok(cancelled) };
         let failed = |error: StoreError| super::api_error(&error.into());
-        let filter = WorkFilter { session: Some(id.clone()), state: None };
+        let filter = WorkFilter { session: Some(id.clone()), ..WorkFilter::default() };
         for work in queue.list(&filter, MAX_CANCELLED).await.map_err(failed)? {
             let change = match work.state {
                 WorkState::Running => WorkChange::Cancel,

@@ -6,8 +6,10 @@ use super::work::{Task, Ticket, is_busy};
 use super::{Host, Lifetime, TurnDetails};
 use patter::drive::now_ms;
 use patter::session::{CallAnswer, Log, Session, SessionError};
-use patter::store::{SessionId, Settlement, StoreError, Work, WorkerInfo, WorkerReport};
+use patter::store::{SessionId, Settlement, StoreError, Work, WorkFilter, WorkerInfo, WorkerReport};
+use patter::tool::CancellationToken;
 use patter_core::serve::{Segment, Waiting};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,6 +35,7 @@ impl Host {
             timeout: limits.worker_timeout,
             max_attempts: limits.max_attempts,
         };
+        let mut forgotten = HashSet::new();
         loop {
             match queue.report(report.clone()).await {
                 Ok(()) => {
@@ -41,8 +44,26 @@ impl Host {
                 }
                 Err(error) => tracing::warn!(%error, "cannot report that this worker is alive"),
             }
+            forgotten = self.put_back_forgotten(forgotten).await;
             tokio::time::sleep(limits.worker_timeout / 4).await;
         }
+    }
+
+    /// Puts work back that this worker has without performing it: the request that took it broke off. Such work must have been
+    /// seen before, because it may have been taken just now. Returns what was seen.
+    async fn put_back_forgotten(&self, seen: HashSet<u64>) -> HashSet<u64> {
+        const MOST: usize = 10_000;
+        let Some((queue, worker)) = self.queue() else { return HashSet::new() };
+        let filter = WorkFilter { worker: Some(worker.to_owned()), ..WorkFilter::default() };
+        let work = queue.list(&filter, MOST).await.unwrap_or_default();
+        let unknown = work.iter().map(|work| work.id).filter(|id| !self.cancellations().contains_key(id));
+        let (forgotten, new): (Vec<_>, Vec<_>) = unknown.partition(|id| seen.contains(id));
+        for id in forgotten {
+            if let Err(error) = queue.settle(id, worker, Settlement::HandedOver).await {
+                tracing::warn!(work = id, %error, "cannot put work back");
+            }
+        }
+        new.into_iter().collect()
     }
 
     /// Takes work until the server stops.
@@ -102,6 +123,7 @@ impl Host {
         let taken = queue.take(request).await?;
         let count = taken.len();
         for work in taken {
+            self.watch_cancellation(&Ticket::from(&work), CancellationToken::new());
             let host = Arc::clone(self);
             self.tasks.spawn(async move { host.perform(work).await });
         }

@@ -33,7 +33,7 @@ const OTHER: &str = "[other:Agent {instruction: 'Greet.', model: 'scripted/FOLDE
 
 /// A server, and what its tools did.
 pub(crate) struct Lab {
-    pub(crate) folder: tempfile::TempDir,
+    pub(crate) folder: Arc<tempfile::TempDir>,
     pub(crate) address: SocketAddr,
     pub(crate) payments: Arc<AtomicUsize>,
     pub(crate) looks: Arc<AtomicUsize>,
@@ -125,7 +125,7 @@ impl Lab {
     }
 
     async fn configured(change: impl FnOnce(&mut ServeSettings), tracer: Option<Tracer>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Arc::new(tempfile::tempdir().unwrap());
         write_agents(folder.path());
         let mut settings = ServeSettings::default();
         settings.limits.disconnect_grace = Duration::from_millis(100);
@@ -135,6 +135,22 @@ impl Lab {
         let payments = Arc::default();
         let looks = Arc::default();
         let mut lab = Self { folder, address, payments, looks, settings, tracer, stop, server: None };
+        lab.start().await;
+        lab
+    }
+
+    /// Starts another server with the same store, and the same tools.
+    pub(crate) async fn beside(&self) -> Self {
+        let mut lab = Self {
+            folder: Arc::clone(&self.folder),
+            address: ([127, 0, 0, 1], 0).into(),
+            payments: Arc::clone(&self.payments),
+            looks: Arc::clone(&self.looks),
+            settings: self.settings.clone(),
+            tracer: None,
+            stop: CancellationToken::new(),
+            server: None,
+        };
         lab.start().await;
         lab
     }

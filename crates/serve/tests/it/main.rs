@@ -17,6 +17,7 @@ mod approvals;
 mod attacks;
 mod chat;
 mod conformance;
+mod fleet;
 mod lab;
 mod mcp;
 mod mcp_tools;

@@ -73,6 +73,7 @@ async fn responses_are_as_described() {
         ("/api/sessions", "/api/sessions"),
         ("/api/sessions/{session}", "/api/sessions/c"),
         ("/api/approvals", "/api/approvals"),
+        ("/api/fleet", "/api/fleet"),
         ("/api/experiments", "/api/experiments"),
         ("/healthz", "/healthz"),
         ("/readyz", "/readyz"),

@@ -6,8 +6,8 @@ use crate::store::error::StoreError;
 use crate::store::limit::{CONNECT_TIMEOUT, with_timeout};
 use crate::store::row::to_i64;
 use crate::store::work::{
-    CANCELLED, NewWork, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow, WorkState,
-    WorkerInfo, WorkerReport, WorkerStatus, change_of, work, work_columns,
+    CANCELLED, NewWork, QueueCounts, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow,
+    WorkState, WorkerInfo, WorkerReport, WorkerStatus, change_of, counts, work, work_columns,
 };
 use crate::store::{SessionId, error};
 use crate::tool::BoxFuture;
@@ -196,12 +196,22 @@ impl WorkQueue for PostgresStore {
                 "SELECT ",
                 work_columns!(),
                 " FROM patter.work AS work WHERE ($1::text IS NULL OR state = $1) AND ($2::text IS NULL OR session = $2)
-                  ORDER BY due_ms, id LIMIT $3"
+                  AND ($3::text IS NULL OR key = $3) AND ($4::text IS NULL OR worker = $4) ORDER BY due_ms, id LIMIT $5"
             );
             let query = sqlx::query(LIST).bind(filter.state.map(WorkState::as_str));
-            let query = query.bind(filter.session.as_ref().map(SessionId::as_str)).bind(to_i64(limit as u64));
+            let query = query.bind(filter.session.as_ref().map(SessionId::as_str)).bind(&filter.key);
+            let query = query.bind(&filter.worker).bind(to_i64(limit as u64));
             let rows = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
             self.read_work(&rows)
+        }))
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<QueueCounts, StoreError>> {
+        Box::pin(with_timeout(async move {
+            const COUNTS: &str =
+                concat!("SELECT state, count(*), ", now!(), " - min(due_ms) FROM patter.work GROUP BY state");
+            let query = sqlx::query_as::<_, (String, i64, i64)>(COUNTS);
+            Ok(counts(query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?))
         }))
     }
 

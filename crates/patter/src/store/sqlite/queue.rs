@@ -6,16 +6,16 @@ use crate::store::id::SessionId;
 use crate::store::limit::with_timeout;
 use crate::store::row::to_i64;
 use crate::store::work::{
-    CANCELLED, NewWork, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow, WorkState,
-    WorkerInfo, WorkerReport, WorkerStatus, change_of, work, work_columns,
+    CANCELLED, NewWork, QueueCounts, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow,
+    WorkState, WorkerInfo, WorkerReport, WorkerStatus, change_of, counts, work, work_columns,
 };
 use crate::tool::BoxFuture;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::json;
 use std::time::Duration;
 
-/// How often to look for work that other programs added.
-const POLL: Duration = Duration::from_secs(1);
+/// How often to look for what other programs changed.
+const POLL: Duration = Duration::from_millis(200);
 
 /// The current time, in milliseconds.
 macro_rules! now {
@@ -111,6 +111,22 @@ impl SqliteStore {
     }
 }
 
+/// How much work is due, and when work changed.
+type QueueMark = (i64, i64);
+
+impl SqliteStore {
+    /// Returns what changes with the queue.
+    async fn queue_mark(&self) -> Option<QueueMark> {
+        const MARK: &str = concat!(
+            "SELECT count(*) FILTER (WHERE state IN ('queued', 'waiting') AND due_ms <= ",
+            now!(),
+            "), coalesce(max(changed_ms), 0) FROM work"
+        );
+        let read = |connection: &Connection| connection.query_row(MARK, [], |row| Ok((row.get(0)?, row.get(1)?)));
+        self.readers.read(read).await.ok()
+    }
+}
+
 impl WorkQueue for SqliteStore {
     fn add(&self, new: NewWork) -> BoxFuture<'_, Result<Option<u64>, StoreError>> {
         Box::pin(async move {
@@ -183,16 +199,32 @@ impl WorkQueue for SqliteStore {
             const LIST: &str = concat!(
                 "SELECT ",
                 work_columns!(),
-                " FROM work WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session = ?2) ORDER BY due_ms, id LIMIT ?3"
+                " FROM work WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session = ?2) AND (?3 IS NULL OR key = ?3)
+                  AND (?4 IS NULL OR worker = ?4) ORDER BY due_ms, id LIMIT ?5"
             );
             let state = filter.state.map(WorkState::as_str);
             let session = filter.session.as_ref().map(|session| session.as_str().to_owned());
+            let key = filter.key.clone();
+            let worker = filter.worker.clone();
             let rows = self.readers.read(move |connection: &Connection| {
                 let mut query = connection.prepare_cached(LIST)?;
-                let rows = query.query_map(params![state, session, to_i64(limit as u64)], work_row)?;
+                let rows = query.query_map(params![state, session, key, worker, to_i64(limit as u64)], work_row)?;
                 rows.collect::<rusqlite::Result<Vec<_>>>()
             });
             rows.await?.into_iter().map(work).collect()
+        }))
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<QueueCounts, StoreError>> {
+        Box::pin(with_timeout(async move {
+            let rows = self.readers.read(|connection: &Connection| {
+                const COUNTS: &str =
+                    concat!("SELECT state, count(*), ", now!(), " - min(due_ms) FROM work GROUP BY state");
+                let mut query = connection.prepare_cached(COUNTS)?;
+                let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                rows.collect::<rusqlite::Result<Vec<_>>>()
+            });
+            Ok(counts(rows.await?))
         }))
     }
 
@@ -207,7 +239,11 @@ impl WorkQueue for SqliteStore {
                     " WHERE id = ?1 AND state IN ('queued', 'parked')"
                 );
                 const REMOVE: &str = "DELETE FROM work WHERE id = ?1 AND state IN ('queued', 'parked')";
-                const CANCEL: &str = "UPDATE work SET reason = 'cancelled' WHERE id = ?1 AND state = 'running'";
+                const CANCEL: &str = concat!(
+                    "UPDATE work SET reason = 'cancelled', changed_ms = ",
+                    now!(),
+                    " WHERE id = ?1 AND state = 'running'"
+                );
                 let statement = match change {
                     WorkChange::Retry => RETRY,
                     WorkChange::Remove => REMOVE,
@@ -236,7 +272,14 @@ impl WorkQueue for SqliteStore {
 
     fn wait(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let _ = tokio::time::timeout(POLL, self.wakeups.notified()).await;
+            let before = self.queue_mark().await;
+            // Other programs cannot wake this one.
+            while tokio::time::timeout(POLL, self.wakeups.notified()).await.is_err() {
+                let mark = self.queue_mark().await;
+                if mark.is_none_or(|(due, _)| due > 0) || mark != before {
+                    return;
+                }
+            }
         })
     }
 

@@ -72,9 +72,14 @@ async fn work_is_added_once(test_store: &TestStore) {
     assert!(queue.take(TakeRequest { agents, ..other }).await.unwrap().is_empty());
     // Work that is performed at once belongs to its worker from the start.
     let of_b = queue.add(NewWork { worker: Some("w".to_owned()), ..new("b", "u", "ada") }).await.unwrap().unwrap();
-    let filter = WorkFilter { state: Some(WorkState::Running), session: Some(id("u")) };
+    let filter =
+        WorkFilter { state: Some(WorkState::Running), session: Some(id("u")), worker: Some("w".to_owned()), key: None };
     let work = queue.list(&filter, 9).await.unwrap();
     assert_eq!((keys(&work), work[0].attempts, work[0].worker.as_deref()), (vec!["b"], 1, Some("w")));
+    let counts = queue.counts().await.unwrap();
+    assert_eq!((counts.queued, counts.running, counts.waiting, counts.parked), (1, 1, 0, 0));
+    let filter = WorkFilter { key: Some("a".to_owned()), ..WorkFilter::default() };
+    assert_eq!(queue.list(&filter, 9).await.unwrap().len(), 1);
     assert!(queue.cancelled("w").await.unwrap().is_empty());
     assert!(queue.change(of_b, WorkChange::Cancel).await.unwrap());
     assert_eq!(queue.cancelled("w").await.unwrap(), [of_b]);
@@ -244,7 +249,7 @@ async fn many_workers_take_everything_once(test_store: &TestStore) {
             let mut done = Vec::new();
             loop {
                 let taken = queue.take(TakeRequest { agents: agents.clone(), ..request(&worker, 4) }).await.unwrap();
-                let running = WorkFilter { state: Some(WorkState::Running), session: None };
+                let running = WorkFilter { state: Some(WorkState::Running), ..WorkFilter::default() };
                 assert!(queue.list(&running, 100).await.unwrap().len() <= MOST as usize);
                 for work in &taken {
                     assert!(queue.settle(work.id, &worker, Settlement::Done).await.unwrap());
