@@ -19,6 +19,7 @@ mod docs;
 mod doctor;
 mod errors;
 mod experiments;
+mod fleet;
 mod folder;
 mod import;
 mod llama_cpp;

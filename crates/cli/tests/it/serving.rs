@@ -17,10 +17,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A model and a cash desk: the model pays for the order that it is asked about, and says how that went.
 #[derive(Default)]
-struct World {
+pub(crate) struct World {
     /// How often each order was paid.
-    payments: Mutex<HashMap<String, usize>>,
-    paid: AtomicUsize,
+    pub(crate) payments: Mutex<HashMap<String, usize>>,
+    pub(crate) paid: AtomicUsize,
     is_over: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<Request> {
 }
 
 impl World {
-    fn start() -> (Arc<Self>, u16) {
+    pub(crate) fn start() -> (Arc<Self>, u16) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let world = Arc::new(Self::default());
@@ -66,6 +66,11 @@ impl World {
             }
         });
         (world, port)
+    }
+
+    /// Ends it with the next connection.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
     }
 
     fn serve(&self, mut stream: &TcpStream) {
@@ -114,15 +119,16 @@ fn reply(request: &Json) -> String {
 }
 
 /// A server that may be killed.
-struct Served {
-    child: Child,
-    port: u16,
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
 }
 
 impl Served {
-    fn start(folder: &Folder) -> Self {
+    pub(crate) fn start(folder: &Folder, store: &str) -> Self {
         let mut command = folder.command();
-        command.args(["serve", "a.gram", "--listen", "127.0.0.1:0", "--store", "s.db"]).env("OPENAI_API_KEY", "none");
+        command.args(["serve", "a.gram", "--listen", "127.0.0.1:0", "--takeover-after", "2s", "--store", store]);
+        command.env("OPENAI_API_KEY", "none");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut port = None;
         let mut said = String::new();
@@ -141,6 +147,24 @@ impl Served {
         }
         Self { child, port: port.unwrap_or_else(|| panic!("{said}")) }
     }
+}
+
+/// Returns a project whose agent pays for orders with the model and the cash desk at a port.
+pub(crate) fn shop(port: u16) -> Folder {
+    let folder = Folder::new();
+    folder.write(
+        "patter.toml",
+        format!("[models.OpenAI]\nbase-url = \"http://127.0.0.1:{port}/v1\"\napi = \"chat\"\n[http]\nallow = [\"127.0.0.1\"]\n"),
+    );
+    folder.write(
+        "a.gram",
+        format!(
+            "[clerk:Agent {{ instruction: \"Pay.\", model: \"OpenAI/m\" }} | pay]\n\
+             [pay:Http {{ description: \"Pays\", method: \"POST\", url: \"http://127.0.0.1:{port}/pay\", body: {{ order: \"{{order}}\" }}, retries: 0 }} |\n  \
+             (order::Text)==>(::Text)]\n"
+        ),
+    );
+    folder
 }
 
 /// Sends a request once. Returns nothing if the server is gone, or about to be.
@@ -168,20 +192,8 @@ fn ask(port: u16, order: &str) -> Option<Json> {
 #[test]
 fn nothing_is_lost_or_repeated_when_the_server_is_killed() {
     let (world, port) = World::start();
-    let folder = Folder::new();
-    folder.write(
-        "patter.toml",
-        format!("[models.OpenAI]\nbase-url = \"http://127.0.0.1:{port}/v1\"\napi = \"chat\"\n[http]\nallow = [\"127.0.0.1\"]\n"),
-    );
-    folder.write(
-        "a.gram",
-        format!(
-            "[clerk:Agent {{ instruction: \"Pay.\", model: \"OpenAI/m\" }} | pay]\n\
-             [pay:Http {{ description: \"Pays\", method: \"POST\", url: \"http://127.0.0.1:{port}/pay\", body: {{ order: \"{{order}}\" }}, retries: 0 }} |\n  \
-             (order::Text)==>(::Text)]\n"
-        ),
-    );
-    let served = Arc::new(Mutex::new(Served::start(&folder)));
+    let folder = shop(port);
+    let served = Arc::new(Mutex::new(Served::start(&folder, "s.db")));
     let deadline = Instant::now() + LIMIT;
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
@@ -208,7 +220,7 @@ fn nothing_is_lost_or_repeated_when_the_server_is_killed() {
         let mut served = served.lock().unwrap();
         served.child.kill().unwrap();
         served.child.wait().unwrap();
-        *served = Served::start(&folder);
+        *served = Served::start(&folder, "s.db");
     }
     let answers: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
     let payments = world.payments.lock().unwrap();
@@ -231,7 +243,7 @@ fn nothing_is_lost_or_repeated_when_the_server_is_killed() {
     let sessions = listed.as_array().or_else(|| listed["sessions"].as_array()).unwrap();
     assert_eq!(sessions.len(), CLIENTS, "{listed}");
     assert!(sessions.iter().all(|session| session["state"] == "idle"), "{listed}");
-    world.is_over.store(true, Ordering::SeqCst);
+    world.end();
     let mut served = served.lock().unwrap();
     served.child.kill().unwrap();
     served.child.wait().unwrap();

@@ -21,7 +21,7 @@ pub trait WorkQueue: Send + Sync {
     /// Takes work that is due, and that no other worker has. It belongs to the worker until it is settled.
     fn take(&self, request: TakeRequest) -> BoxFuture<'_, Result<Vec<Work>, StoreError>>;
 
-    /// Says what came of work that a worker took. Returns whether it still belonged to that worker.
+    /// Reports the result of work that a worker took. Returns whether it still belonged to that worker.
     fn settle<'a>(
         &'a self,
         id: u64,
@@ -153,7 +153,7 @@ pub struct TakeRequest {
     pub limit: usize,
 }
 
-/// What came of work.
+/// The result of work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settlement {
     /// It is done, and leaves the queue.

@@ -147,7 +147,7 @@ impl Host {
         }
     }
 
-    /// Starts the turn that work is about. Returns what came of the work if there is none to start.
+    /// Starts the turn that work is about. Returns how the work is settled if there is none to start.
     async fn start_work(self: &Arc<Self>, work: &Work, ticket: &Ticket) -> Result<(), Settlement> {
         let task: Task = serde_json::from_str(&work.task)
             .map_err(|error| Settlement::Parked(format!("it cannot be read: {error}")))?;

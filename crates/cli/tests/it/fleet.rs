@@ -1,0 +1,232 @@
+//! Several `patter serve` processes with one store that are killed, stopped and cut off while they work.
+//!
+//! `PATTER_BATTERY` sets how many sessions there are; the default keeps the tests short.
+
+use crate::folder::Folder;
+use crate::serving::{Served, World, shop};
+use serde_json::{Value as Json, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const WORKERS: usize = 3;
+/// How long everything may take after the faults.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn sessions() -> usize {
+    std::env::var("PATTER_BATTERY").ok().and_then(|count| count.parse().ok()).unwrap_or(45)
+}
+
+/// Sends a message that any server may answer. Returns whether it was accepted.
+fn enqueue(port: u16, order: &str) -> bool {
+    let body = json!({"agent": "clerk", "message": order, "session": order}).to_string();
+    let request = format!(
+        "POST /api/sessions?background=true HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
+         Idempotency-Key: {order}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let answered = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response).ok()?;
+        Some(response)
+    };
+    answered().is_some_and(|response| response.starts_with("HTTP/1.1 202"))
+}
+
+/// What happens to the servers.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// One is killed, and another one started.
+    Kill,
+    /// One is stopped for longer than the others wait for it, and continues then.
+    Pause,
+    /// One is asked to stop, and another one started.
+    Stop,
+    /// The database ends all connections.
+    CutOff,
+}
+
+/// Servers with one store, and the shop whose orders they pay.
+struct Fleet {
+    folder: Folder,
+    store: String,
+    world: Arc<World>,
+    servers: Vec<Served>,
+}
+
+impl Fleet {
+    fn start(store: impl FnOnce(&Folder) -> String) -> Self {
+        let (world, port) = World::start();
+        let folder = shop(port);
+        let store = store(&folder);
+        let servers = (0..WORKERS).map(|_| Served::start(&folder, &store)).collect();
+        Self { folder, store, world, servers }
+    }
+
+    fn signal(&self, server: usize, signal: &str) {
+        let id = self.servers[server].child.id().to_string();
+        Command::new("kill").args([signal, &id]).status().unwrap();
+    }
+
+    fn replace(&mut self, server: usize) {
+        self.servers[server].child.wait().unwrap();
+        self.servers[server] = Served::start(&self.folder, &self.store);
+    }
+
+    fn suffer(&mut self, fault: Fault, server: usize, database: Option<&Database>) {
+        match fault {
+            Fault::Kill => {
+                self.signal(server, "-KILL");
+                self.replace(server);
+            }
+            Fault::Stop => {
+                self.signal(server, "-TERM");
+                self.replace(server);
+            }
+            Fault::Pause => {
+                self.signal(server, "-STOP");
+                thread::sleep(Duration::from_secs(4));
+                self.signal(server, "-CONT");
+            }
+            Fault::CutOff => {
+                if let Some(database) = database {
+                    database.end_connections();
+                }
+            }
+        }
+    }
+
+    fn fleet(&self) -> Json {
+        let output = self.folder.output(&["fleet", "--store", &self.store, "--format", "json"], "");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    }
+
+    /// Waits until there is no work, and checks what happened to each order.
+    fn check(mut self, count: usize) {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let fleet = self.fleet();
+            assert_eq!(fleet["queue"]["parked"], 0, "{fleet}");
+            if fleet["work"].as_array().unwrap().is_empty() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "it does not end: {fleet}");
+            thread::sleep(Duration::from_millis(200));
+        }
+        let payments = self.world.payments.lock().unwrap().clone();
+        let mut unknown = 0;
+        for number in 0..count {
+            let order = format!("order{number}");
+            let output =
+                self.folder.output(&["sessions", "show", &order, "--store", &self.store, "--format", "json"], "");
+            let session: Json =
+                serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{order}: {output:?}"));
+            let messages = session["conversation"].as_array().unwrap();
+            let users = messages.iter().filter(|message| message["role"] == "user").count();
+            assert_eq!(users, 1, "{order}: {session}");
+            let paid = payments.get(&order).copied().unwrap_or_default();
+            let text = messages.last().unwrap()["text"].as_str().unwrap_or_default();
+            // A payment whose result did not arrive is not made again: the model learns that nobody knows.
+            match text == format!("paid {order}") {
+                true => assert_eq!(paid, 1, "{order}"),
+                false => {
+                    assert_eq!((text, paid <= 1), (format!("unknown {order}").as_str(), true), "{session}");
+                    unknown += 1;
+                }
+            }
+        }
+        eprintln!("{count} orders, {unknown} payments whose result is unknown, none lost or made twice");
+        assert!(unknown < count);
+        self.world.end();
+        for server in &mut self.servers {
+            server.child.kill().unwrap();
+            server.child.wait().unwrap();
+        }
+    }
+}
+
+/// Lets servers work while faults happen, in turn.
+fn battery(mut fleet: Fleet, faults: &[Fault], database: Option<&Database>) {
+    let count = sessions();
+    let started = Instant::now();
+    let mut next = 0;
+    for number in 0..count {
+        let order = format!("order{number}");
+        // A client whose message was not accepted sends it again, to any server.
+        while !(0..WORKERS).any(|server| enqueue(fleet.servers[(number + server) % WORKERS].port, &order)) {
+            assert!(started.elapsed() < LIMIT, "{order} is not accepted");
+            thread::sleep(Duration::from_millis(50));
+        }
+        if number % 5 == 4 {
+            // The moment differs each time: before, in and after each step.
+            thread::sleep(Duration::from_millis(u64::try_from(number * 37 % 260).unwrap()));
+            let fault = faults[next % faults.len()];
+            fleet.suffer(fault, next % WORKERS, database);
+            next += 1;
+        }
+    }
+    assert!(fleet.world.paid.load(Ordering::SeqCst) > 0);
+    fleet.check(count);
+}
+
+#[test]
+fn servers_with_a_file_lose_and_repeat_nothing() {
+    let fleet = Fleet::start(|_| "s.db".to_owned());
+    battery(fleet, &[Fault::Kill, Fault::Stop, Fault::Pause], None);
+}
+
+#[test]
+fn servers_with_a_database_lose_and_repeat_nothing() {
+    let Some(database) = Database::start() else { return };
+    let fleet = Fleet::start(|_| database.url());
+    battery(fleet, &[Fault::Kill, Fault::CutOff, Fault::Stop, Fault::Pause], Some(&database));
+}
+
+/// A PostgreSQL server that ends with this test.
+struct Database {
+    folder: String,
+    _input: ChildStdin,
+}
+
+impl Database {
+    /// Starts the server. Returns `None` if PostgreSQL is not installed, unless `CI` is set.
+    fn start() -> Option<Self> {
+        const SCRIPT: &str = include_str!("../../../patter/tests/postgres.sh");
+        let mut command = Command::new("sh");
+        command.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.process_group(0).spawn().unwrap();
+        let input = child.stdin.take().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        match line.trim().strip_prefix("folder ") {
+            Some(folder) => Some(Self { folder: folder.to_owned(), _input: input }),
+            None => {
+                assert!(std::env::var_os("CI").is_none(), "cannot start PostgreSQL: {line}");
+                eprintln!("skipped: cannot start PostgreSQL: {line}");
+                None
+            }
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("postgres:///postgres?host={}&user=postgres", self.folder)
+    }
+
+    /// Ends all connections, as a restart of the server does.
+    fn end_connections(&self) {
+        const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                     WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'";
+        let script = "$(ls -d /usr/lib/postgresql/*/bin /usr/local/pgsql/bin 2>/dev/null | sort -V | tail -n 1)/psql \
+                      -q -h \"$1\" -U postgres -c \"$2\" >/dev/null";
+        let status = Command::new("sh").args(["-c", script, "sh", &self.folder, END]).status().unwrap();
+        assert!(status.success());
+    }
+}
