@@ -24,6 +24,7 @@ pub mod trace;
 pub mod event;
 pub mod wire;
 pub mod case;
+pub mod query;
 pub mod check;
 pub mod graph;
 pub mod diff;

@@ -114,6 +114,10 @@ rules! {
     OTHER_NOTATION = "P135" Error "a file in another notation";
     UNRESTRICTED_TOOL = "P140" Warning "a tool that gets around a rule";
     USELESS_FALLBACK = "P150" Warning "a fallback that is asked already";
+    INVALID_QUERY = "P151" Error "an invalid query";
+    BROKEN_POLICY = "P152" Error "a broken policy";
+    SEALED_POLICY = "P153" Error "a policy that replaces a sealed one";
+    UNCHECKED_POLICY = "P154" Error "a policy that cannot be checked";
 }
 
 /// The pages of the rules of the notation. They are here because their examples are agents, which the notation itself does

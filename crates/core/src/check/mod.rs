@@ -12,6 +12,7 @@ mod provider_schema;
 mod reference;
 mod depth;
 mod case;
+mod policy;
 mod secret;
 mod notation;
 
@@ -110,6 +111,14 @@ fn find_file_errors(project: &Project, file: usize) -> Vec<Finding> {
     findings
 }
 
+/// What is found by name together, so that names must be unique in it.
+#[derive(PartialEq, Eq, Hash)]
+enum Namespace {
+    Callables,
+    Types,
+    Policies,
+}
+
 struct Checker<'p> {
     project: &'p Project,
     options: &'p Options<'p>,
@@ -172,6 +181,8 @@ impl<'p> Checker<'p> {
             Some(DeclarationKind::Toolkit) => self.check_toolkit(pattern),
             Some(DeclarationKind::Record) => self.check_record(pattern),
             Some(DeclarationKind::Implementation) => self.check_implementation(pattern, ""),
+            Some(DeclarationKind::Policy) => self.check_policy(pattern),
+            Some(DeclarationKind::Policies) => self.check_policies(pattern),
             // Cases are checked file by file.
             Some(DeclarationKind::Cases | DeclarationKind::Case) => {}
             None => self.report_unknown_declaration(pattern),
@@ -210,7 +221,7 @@ impl<'p> Checker<'p> {
                 _ if is_label => format!("write `[name:{name} {{…}}]`; without a colon, `{name}` is read as the name"),
                 (Some(label), _) => format!("did you mean the label `{label}`?"),
                 (None, PatternKind::Bracket) => {
-                    "declarations need one of the labels Agent, Tool, Command, Http, Toolbox, Toolkit, Object and Cases"
+                    "declarations need one of the labels Agent, Tool, Command, Http, Toolbox, Toolkit, Object, Cases and Policy"
                         .to_owned()
                 }
                 (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
@@ -255,17 +266,21 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Reports duplicate names, among agents and tools, and among record types.
+    /// Reports duplicate names, among agents and tools, among record types, and among policies.
     fn check_duplicates(&mut self) {
-        let mut first: HashMap<(bool, &str), &Declaration> = HashMap::new();
+        let mut first: HashMap<(Namespace, &str), &Declaration> = HashMap::new();
         let project = self.project;
         for declaration in project.declarations().iter().filter(|declaration| !declaration.name.is_empty()) {
             // Nothing refers to lists of cases, so they may have any name.
             if matches!(declaration.kind, DeclarationKind::Cases | DeclarationKind::Case) {
                 continue;
             }
-            let is_type = declaration.kind == DeclarationKind::Record;
-            let key = (is_type, declaration.name.as_str());
+            let namespace = match declaration.kind {
+                DeclarationKind::Record => Namespace::Types,
+                DeclarationKind::Policy | DeclarationKind::Policies => Namespace::Policies,
+                _ => Namespace::Callables,
+            };
+            let key = (namespace, declaration.name.as_str());
             let Some(earlier) = first.get(&key) else {
                 first.insert(key, declaration);
                 continue;

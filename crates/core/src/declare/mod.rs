@@ -108,12 +108,28 @@ pub enum DeclarationKind {
     Cases,
     /// A case in a list.
     Case,
+    /// Something that the project must not do.
+    Policy,
+    /// A named set of policies.
+    Policies,
 }
 
 impl DeclarationKind {
     /// The labels of declarations.
-    pub const LABELS: [&'static str; 10] =
-        ["Agent", "Tool", "ToolSpecification", "Http", "Command", "Toolbox", "Toolkit", "Object", "Cases", "Case"];
+    pub const LABELS: [&'static str; 12] = [
+        "Agent",
+        "Tool",
+        "ToolSpecification",
+        "Http",
+        "Command",
+        "Toolbox",
+        "Toolkit",
+        "Object",
+        "Cases",
+        "Case",
+        "Policy",
+        "Policies",
+    ];
 
     /// Returns the kind of declaration that a pattern is, judged by its labels.
     ///
@@ -136,6 +152,8 @@ impl DeclarationKind {
             "Object" => Some(DeclarationKind::Record),
             "Cases" => Some(DeclarationKind::Cases),
             "Case" => Some(DeclarationKind::Case),
+            "Policy" => Some(DeclarationKind::Policy),
+            "Policies" => Some(DeclarationKind::Policies),
             _ => None,
         })
     }
@@ -150,6 +168,8 @@ impl DeclarationKind {
             DeclarationKind::Record => "record type",
             DeclarationKind::Cases => "list of cases",
             DeclarationKind::Case => "case",
+            DeclarationKind::Policy => "policy",
+            DeclarationKind::Policies => "set of policies",
         }
     }
 }

@@ -199,6 +199,18 @@ impl<'p> Differ<'p> {
                 self.push(&subject, Judgement::Compatible, "changed");
             }
             DeclarationKind::Cases | DeclarationKind::Case => {}
+            // A policy that forbids something else may permit what was forbidden.
+            DeclarationKind::Policy | DeclarationKind::Policies if old != new => {
+                let is_same = |key: &str| {
+                    let values =
+                        |pattern: patter_gram::Pattern<'_>| pattern.walk().map(|it| it.value(key)).collect::<Vec<_>>();
+                    values(old) == values(new)
+                };
+                let is_harmless = ["forbid", "level", "sealed"].into_iter().all(is_same);
+                let judgement = if is_harmless { Judgement::Compatible } else { Judgement::Breaking };
+                self.push(&subject, judgement, "changed");
+            }
+            DeclarationKind::Policy | DeclarationKind::Policies => {}
         }
     }
 

@@ -49,6 +49,17 @@ pub enum DecisionReason<'p> {
     NoMatch,
 }
 
+/// A decision that calls of a tool may lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PossibleDecision {
+    /// The decision.
+    pub decision: Decision,
+    /// The conditions on the arguments; `None` if it is the decision on calls that no condition is about.
+    pub when: Option<String>,
+    /// The reason, in words.
+    pub because: String,
+}
+
 /// The permissions of a run: the tools that its agent declares, and the rules.
 ///
 /// ```
@@ -112,6 +123,47 @@ impl Permissions {
             return ExplainedDecision { decision: Decision::Allow, reason: DecisionReason::Declared };
         }
         ExplainedDecision { decision: Decision::Deny, reason: DecisionReason::NoMatch }
+    }
+
+    /// Returns the decisions that calls of a tool may lead to, depending on their arguments, the most permissive first.
+    ///
+    /// Conditions are not compared with one another, so a decision may be listed that no arguments lead to. One that some
+    /// arguments lead to is always listed.
+    ///
+    /// ```
+    /// use patter_core::{name::FullName, permission::{Permissions, Rule}};
+    /// let refund = FullName::parse("shop/refund").unwrap();
+    /// let rule = Rule::parse("ask shop/refund when amount > 100", "patter.toml").unwrap();
+    /// let possible = Permissions::for_declared([refund.clone()]).with(rule).possible_decisions(&refund);
+    /// let shown: Vec<_> = possible.iter().map(|it| (it.decision.name(), it.when.as_deref())).collect();
+    /// assert_eq!(shown, [("allow", None), ("ask", Some("amount > 100"))]);
+    /// ```
+    pub fn possible_decisions(&self, tool: &FullName) -> Vec<PossibleDecision> {
+        let strictest = |first: &'_ Rule, other: &'_ Rule| other.decision > first.decision;
+        let always = self.rules_for(tool).filter(|rule| rule.conditions.is_empty());
+        let always = always.reduce(|first, other| if strictest(first, other) { other } else { first });
+        let conditional: Vec<_> = self.rules_for(tool).filter(|rule| !rule.conditions.is_empty()).collect();
+        let needs_match = self.rules_for(tool).any(|rule| rule.decision == Decision::Allow);
+        let reason = match always {
+            Some(rule) => (rule.decision, DecisionReason::Rule(rule)),
+            None if self.declared.contains(tool) && !needs_match => (Decision::Allow, DecisionReason::Declared),
+            None => (Decision::Deny, DecisionReason::NoMatch),
+        };
+        let mut possible = vec![PossibleDecision { decision: reason.0, when: None, because: reason.1.to_string() }];
+        for rule in conditional {
+            // A rule that always applies and is stricter decides instead.
+            if always.is_some_and(|always| always.decision >= rule.decision) {
+                continue;
+            }
+            let conditions: Vec<_> = rule.conditions.iter().map(ToString::to_string).collect();
+            possible.push(PossibleDecision {
+                decision: rule.decision,
+                when: Some(conditions.join(" and ")),
+                because: DecisionReason::Rule(rule).to_string(),
+            });
+        }
+        possible.sort_by_key(|one| one.decision);
+        possible
     }
 
     /// Returns the strictest `ask` or `deny` rule that applies to a call.

@@ -9,8 +9,9 @@ use patter_core::rule;
 use patter_core::text::mask_secrets;
 use std::path::Path;
 
-/// Rules without examples: bytes that are not UTF-8, a text larger than 4 GiB, and more than a hundred tools.
-const WITHOUT_EXAMPLES: [&str; 3] = ["G036", "G037", "P057"];
+/// Rules without examples: bytes that are not UTF-8, a text larger than 4 GiB, more than a hundred tools, and a query that
+/// takes too long.
+const WITHOUT_EXAMPLES: [&str; 4] = ["G036", "G037", "P057", "P154"];
 /// Rules that cannot be violated alone: an ambiguous name is also declared twice.
 const TWO_FINDINGS: [&str; 1] = ["P041"];
 
@@ -51,6 +52,7 @@ fn findings(rule: &Rule, text: &str) -> Vec<Finding> {
     match rule.code {
         "P045" => findings.extend(find_unbound(&project, &library)),
         "P046" => findings.extend(find_unused_rules(&project, &library)),
+        "P152" | "P153" => findings.extend(crate::policies::findings(&project)),
         _ => {}
     }
     findings

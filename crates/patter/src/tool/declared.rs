@@ -111,7 +111,9 @@ impl DeclaredTools {
                 | DeclarationKind::Toolkit
                 | DeclarationKind::Record
                 | DeclarationKind::Cases
-                | DeclarationKind::Case => continue,
+                | DeclarationKind::Case
+                | DeclarationKind::Policy
+                | DeclarationKind::Policies => continue,
             };
             for pattern in patterns {
                 let Some(tool) = builder.build(declaration.file, namespace, pattern) else { continue };
