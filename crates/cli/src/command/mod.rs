@@ -22,6 +22,7 @@ pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod parse;
+pub(crate) mod query;
 pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod run;

@@ -6,7 +6,7 @@ use crate::error::{CommandError, CommandResult, Outcome};
 use crate::experiment::ExperimentProcesses;
 use crate::file::{Input, unreadable};
 use crate::session::StoreOption;
-use crate::setup::{Intent, LockOption, Rules, Setup, ToolSources};
+use crate::setup::{Intent, LockOption, Rules, Setup, ToolSources, refuse_broken_policies};
 use crate::ui::style::{ACCENT, BOLD, DIM};
 use crate::{ui, unsupported};
 use clap::{Args, ValueEnum};
@@ -195,6 +195,7 @@ impl ServeOptions {
         let excluded: Vec<_> = self.variants.iter().map(|(_, file)| file.clone()).collect();
         let setup = Setup::read_locked(&self.paths, &sources, &servers, Intent::Call, &excluded, self.lock)?;
         let rules = self.rules.checked(&setup)?;
+        refuse_broken_policies(&setup, &rules)?;
         let variants = self.read_variants(&setup)?;
         let Setup { root, config, loaded, mut toolset } = setup;
         let environment = toolset.environment.clone();

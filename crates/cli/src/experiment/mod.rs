@@ -20,7 +20,7 @@ use crate::argument::{ModelArgument, parse_count, parse_model, parse_number, par
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
 use crate::setup::{
-    Intent, LockOption, Rules, Setup, ToolSources, Toolset, max_runs, refuse_unused, require_trust, split_agent,
+    Intent, LockOption, Rules, Setup, ToolSources, Toolset, max_runs, refuse_broken_policies, refuse_unused, require_trust, split_agent,
     until_stopped,
 };
 use crate::ui;
@@ -157,6 +157,7 @@ impl ExperimentOptions {
         let Toolset { runtime, stop, .. } = &setup.toolset;
         require_trust(runtime, stop, setup.root.as_deref(), &check_definitions(&cases))?;
         let rules = self.rules.all(&setup.config)?;
+        refuse_broken_policies(&setup, &rules)?;
         let configure = |driver: Driver| {
             let driver = driver.with_rules(rules.clone());
             if self.yes {

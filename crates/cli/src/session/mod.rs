@@ -18,7 +18,9 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::inspect::{UsedOverrides, with_called};
 use crate::logging::log_event;
-use crate::setup::{Intent, LockOption, Rules, Setup, Signals, ToolSources, Toolset, split_agent, until_stopped};
+use crate::setup::{
+    Intent, LockOption, Rules, Setup, Signals, ToolSources, Toolset, refuse_broken_policies, split_agent, until_stopped,
+};
 use crate::ui::style::DIM;
 use crate::{ui, unsupported};
 use clap::Args;
@@ -224,6 +226,7 @@ impl RunOptions {
         let setup = Setup::read_locked(paths, &self.sources, &servers, Intent::Call, &[], self.lock)?;
         let agent = setup.agent(name)?;
         let rules = self.rules.checked(&setup)?;
+        refuse_broken_policies(&setup, &rules)?;
         let Setup { root, config, loaded, mut toolset } = setup;
         let paths: Vec<_> = paths.iter().chain(self.sources.files()).cloned().collect();
         let full = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();

@@ -2,6 +2,7 @@
 
 mod limit;
 mod lock;
+mod policy;
 mod rules;
 mod signal;
 mod trace;
@@ -9,6 +10,7 @@ mod trust;
 
 pub(crate) use limit::{max_runs, raise_file_limit};
 pub(crate) use lock::LockOption;
+pub(crate) use policy::{invalid_policy, refuse_broken_policies};
 pub(crate) use rules::{Rules, refuse_unused, unused_error, unused_hooks};
 pub(crate) use signal::{
     Signals, ToolRuntime, Turn, new_runtime, outlive_file_size_limit, stop_code, stop_name, until_stopped,

@@ -131,6 +131,11 @@ fn tools_guide() {
 }
 
 #[test]
+fn query_guide() {
+    check("docs/query.md");
+}
+
+#[test]
 fn trust_guide() {
     check("docs/trust.md");
 }

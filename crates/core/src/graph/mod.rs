@@ -21,7 +21,7 @@ pub use svg::{STYLE, SvgOptions, SvgStyle};
 use crate::library::Layer;
 use crate::permission::Decision;
 use patter_gram::Severity;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Agents, what they call, and what that is bound to.
 ///
@@ -174,6 +174,13 @@ impl Graph {
         found.dedup_by(|(a, one), (b, other)| a == b && one.kind == other.kind && one.name == other.name);
         let (ends, edges) = found.into_iter().unzip();
         Self { nodes, edges, ends }
+    }
+
+    /// Returns the part of the graph with some nodes, and all relations between them.
+    #[must_use]
+    pub fn part(&self, ids: &HashSet<&str>) -> Self {
+        let nodes = self.nodes.iter().filter(|node| ids.contains(node.id.as_str())).cloned();
+        Self::new(nodes, self.edges.iter().cloned())
     }
 
     /// Returns the nodes, sorted by kind and name.

@@ -11,12 +11,16 @@ mod pattern;
 mod adjacency;
 mod search;
 mod project;
+mod session;
 mod policy;
+mod answer;
 
+pub use answer::{Answer, AnswerCell, AnswerPath, AnswerRow, Paths};
 pub use pattern::{MAX_HOPS, MAX_PARTS, Query};
 pub(crate) use policy::{PROPERTIES as POLICY_PROPERTIES, query_errors};
-pub use policy::{PathPart, Policy, PolicyError, Violation, describe_path};
+pub use policy::{PathPart, Policy, PolicyError, Violation, describe_path, find_violations};
 pub use project::ProjectGraph;
 pub use property_graph::{FilePlace, PropertyGraph, Relation, Vertex, VertexIndex};
 pub use schema::{LabelSchema, PROJECT_SCHEMA, PropertySchema, RelationSchema, SESSION_SCHEMA, Schema};
+pub use session::SessionGraph;
 pub use search::{Cell, Evidence, Limits, Search, Stop};

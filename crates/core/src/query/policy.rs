@@ -1,13 +1,14 @@
 //! Policies: queries that must have no answer.
 
 use super::pattern::Query;
+use super::project::ProjectGraph;
 use super::property_graph::{FilePlace, PropertyGraph, Relation, VertexIndex};
 use super::schema::PROJECT_SCHEMA;
 use super::search::{Evidence, Limits, Search};
 use crate::declare::project::{Finding, Project};
 use crate::declare::property::{self, ValueKind};
 use crate::declare::{DeclarationKind, head_span};
-use crate::library::{Layer, Sealing};
+use crate::library::{Layer, LibraryTool, Sealing};
 use crate::rule;
 use patter_gram::{Diagnostic, Kind, Pattern, Severity, Span, Syntax, Value};
 
@@ -184,6 +185,20 @@ impl Policy {
     fn span_in(&self, _: &Project) -> Span {
         if self.layer == Layer::Project { self.place.span } else { Span::at(0) }
     }
+}
+
+/// Finds where a project breaks policies, with what is known about its tools. The findings of the check can be asked for by
+/// policies, too. Without policies, nothing is built.
+pub fn find_violations<T: LibraryTool>(
+    policies: &[Policy],
+    source: &ProjectGraph<'_, T>,
+    limits: Limits,
+) -> Vec<Violation> {
+    if policies.is_empty() {
+        return Vec::new();
+    }
+    let graph = source.build();
+    policies.iter().flat_map(|policy| policy.violations(source.project, &graph, limits)).collect()
 }
 
 /// Returns the diagnostics for a policy that cannot be read.

@@ -1,11 +1,13 @@
 //! The check of a project, with what is known about its tools without starting its MCP servers.
 
-use super::{Config, Environment, Finding, Project, Tools};
+use super::{Config, Environment, Finding, Project, ProjectPolicies, Tools, ToolsError};
 use crate::tool::Tool;
 use patter_core::check::{Options, check};
 use patter_core::declare::Effect;
-use patter_core::library::{Entry, Layer, Library, find_unused_rules};
+use patter_core::library::{Entry, Layer, Library, Sealing, find_unused_rules};
 use patter_core::permission::Rule;
+use patter_core::query::{Limits, ProjectGraph, Violation, find_violations};
+use patter_core::rule;
 use std::path::Path;
 
 /// What the check knows about the tools of a project.
@@ -19,15 +21,23 @@ pub struct ProjectCheck {
     writing: Vec<String>,
     rules: Vec<Rule>,
     library: Library<Tool>,
+    policies: ProjectPolicies,
+    /// Why the files of the organisation could not be read. They may have policies.
+    error: Option<ToolsError>,
 }
 
 impl ProjectCheck {
     /// Reads the tools of a project. Those that cannot be read are unknown to the check.
     pub fn read(project: &Project, root: Option<&Path>, config: &Config) -> Self {
         let rules = config.permissions.rules().unwrap_or_default();
-        let Ok(tools) = Tools::read(project, root, config, &Environment::default()) else {
-            return Self { rules, ..Self::default() };
+        let tools = match Tools::read(project, root, config, &Environment::default()) {
+            Ok(tools) => tools,
+            Err(error) => {
+                let error = Some(error).filter(|error| matches!(error, ToolsError::Org { .. }));
+                return Self { rules, error, ..Self::default() };
+            }
         };
+        let policies = tools.policies().clone();
         let names = tools.names().map(|name| name.as_str().to_owned());
         let names = names.chain(tools.servers().map(|server| format!("{server}/*"))).collect();
         let sealed = tools.sealed_names().map(|name| name.as_str().to_owned()).collect();
@@ -35,12 +45,28 @@ impl ProjectCheck {
         let library = tools.library().unwrap_or_default();
         let is_writing = |entry: &&Entry<Tool>| entry.layer == Layer::Internal && entry.value.effect == Effect::Writes;
         let writing = library.entries().filter(is_writing).map(|entry| entry.name.to_string()).collect();
-        Self { names, sealed, writing, rules, library }
+        Self { names, sealed, writing, rules, library, policies, error: None }
     }
 
     /// Returns the tools that need no server.
     pub fn library(&self) -> &Library<Tool> {
         &self.library
+    }
+
+    /// Returns why the files of the organisation could not be read, if so.
+    pub fn error(&self) -> Option<&ToolsError> {
+        self.error.as_ref()
+    }
+
+    /// Returns the policies that apply to the project.
+    pub fn policies(&self) -> &ProjectPolicies {
+        &self.policies
+    }
+
+    /// Finds where the project breaks its policies, with the tools of a library.
+    pub fn violations(&self, project: &Project, library: &Library<Tool>, findings: &[Finding]) -> Vec<Violation> {
+        let source = ProjectGraph { project, library, rules: &self.rules, findings };
+        find_violations(&self.policies.policies, &source, Limits::default())
     }
 
     /// Checks the project with what is known about its tools.
@@ -56,8 +82,21 @@ impl ProjectCheck {
     pub fn findings(&self, project: &Project, config: &Config) -> Vec<Finding> {
         let mut findings = self.check(project, config.check.pedantic);
         findings.extend(find_unused_rules(project, &self.library));
-        findings.retain(|finding| !config.check.ignore.iter().any(|code| code == finding.diagnostic.code));
+        findings.extend(self.policies.findings.clone());
+        let violations = self.violations(project, &self.library, &findings);
+        findings.extend(violations.iter().map(|violation| violation.finding.clone()));
+        findings.retain(|finding| !is_ignored(finding, &config.check.ignore, &violations));
         findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start));
         findings
     }
+}
+
+/// Returns whether a project ignores a finding. What a sealed policy finds, and attempts to replace one, cannot be ignored.
+pub fn is_ignored(finding: &Finding, ignored: &[String], violations: &[Violation]) -> bool {
+    let is_sealed =
+        |violation: &Violation| violation.sealing == Sealing::Sealed && violation.finding == *finding;
+    let code = finding.diagnostic.code;
+    ignored.iter().any(|other| other == code)
+        && code != rule::SEALED_POLICY.code
+        && !violations.iter().any(is_sealed)
 }

@@ -12,7 +12,7 @@ mod trust;
 mod diff;
 mod variant;
 
-pub use check::ProjectCheck;
+pub use check::{ProjectCheck, is_ignored};
 pub use config::{
     CheckConfig, Config, FsConfig, HookConfig, HttpConfig, LimitsConfig, OrgConfig, PermissionConfig, SandboxConfig,
     StoreConfig,
@@ -26,6 +26,6 @@ pub use models::{
 };
 pub use patter_core::declare::project::{AgentSelectionError, Declaration, File, Finding, Project};
 pub use servers::{ServerProblem, ServerReport};
-pub use tools::{ServerSelection, ToolProblem, Tools, ToolsError};
+pub use tools::{ProjectPolicies, ServerSelection, ToolProblem, Tools, ToolsError};
 pub use trust::{Definition, DefinitionKind, TrustError, TrustRecord, TrustStore, Untrusted, check_definitions};
 pub use variant::ToolVariant;

@@ -21,6 +21,7 @@ use indexmap::IndexSet;
 use patter_core::declare::project::{Finding, Project};
 use patter_core::library::{Layer, Library, MergeError, library_names};
 use patter_core::name::FullName;
+use patter_core::query::{Policy, PolicyError};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,8 +44,41 @@ pub struct Tools {
     /// The servers that were last asked for.
     wanted: ServerSelection,
     problems: Vec<ToolProblem>,
+    policies: ProjectPolicies,
     /// What needs the trust of the user.
     definitions: Vec<Definition>,
+}
+
+/// The policies of a project and of its organisation.
+#[derive(Debug, Clone, Default)]
+pub struct ProjectPolicies {
+    /// Those that apply.
+    pub policies: Vec<Policy>,
+    /// What is wrong with policies of the project, in view of those of the organisation.
+    pub findings: Vec<Finding>,
+    /// Policies of the organisation that cannot be read. Those of the project are found by the check.
+    pub errors: Vec<PolicyError>,
+}
+
+impl ProjectPolicies {
+    /// Reads the policies of a project, and of its organisation, if it has one.
+    fn read(shared: Option<&Project>, own: &Project) -> Self {
+        let read = |project: &Project, layer| {
+            let mut errors = Vec::new();
+            let mut policies = Vec::new();
+            for policy in Policy::read_all(project, layer) {
+                match policy {
+                    Ok(policy) => policies.push(policy),
+                    Err(error) => errors.push(*error),
+                }
+            }
+            (policies, errors)
+        };
+        let (shared, errors) = shared.map(|shared| read(shared, Layer::Org)).unwrap_or_default();
+        let (own, _) = read(own, Layer::Project);
+        let (policies, findings) = Policy::merge(shared, own);
+        Self { policies, findings, errors }
+    }
 }
 
 /// The MCP servers to start and list the tools of.
@@ -157,7 +191,9 @@ impl Tools {
         let own = DeclaredTools::build(project, &resources);
         let declared = shared.iter().map(|(declared, shared)| (shared, declared)).chain([(project, &own)]);
         resources.guard = guard(root, config, environment, declared, &self.servers);
+        let policies = ProjectPolicies::read(shared.as_ref().map(|(_, shared)| shared), project);
         let mut tools = Self {
+            policies,
             layers: vec![(Layer::Internal, standard_library(&resources))],
             added: self.added.clone(),
             hooks: config.hooks.iter().flat_map(|hook| hook.hooks(root, environment)).collect(),
@@ -187,6 +223,11 @@ impl Tools {
     /// addresses. Creating the tools starts nothing.
     pub fn definitions(&self) -> &[Definition] {
         &self.definitions
+    }
+
+    /// Returns the policies of the project and of its organisation.
+    pub fn policies(&self) -> &ProjectPolicies {
+        &self.policies
     }
 
     /// Returns the declared tools that could not be built.

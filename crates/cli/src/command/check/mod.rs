@@ -9,7 +9,7 @@ use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
 use crate::inspect::{UsedOverrides, add_unbound, drift, with_called};
 use crate::place::Place;
-use crate::setup::{Intent, LockOption, Toolset, UNTRUSTED, unused_error, unused_hooks};
+use crate::setup::{Intent, LockOption, Toolset, UNTRUSTED, invalid_policy, unused_error, unused_hooks};
 use crate::ui::{self, Excerpts, Limit, nonzero};
 use crate::unsupported;
 use clap::{Args, ValueEnum};
@@ -18,8 +18,9 @@ use patter::declare::{Agent, DeclarationKind};
 use patter::gram::{Dialect, Severity};
 use patter::library::{self, Library, find_unbound, find_unused_rules};
 use patter::project::{
-    Config, Finding, LoadedProject, Project, ProjectCheck, ServerSelection, find_root, find_root_of,
+    Config, Finding, LoadedProject, Project, ProjectCheck, ServerSelection, find_root, find_root_of, is_ignored,
 };
+use patter::query::Violation;
 use patter::tool::Tool;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -115,30 +116,63 @@ impl Command for Check {
             return Err(error.with_hint("`patter explain` lists all rules"));
         }
         let known = ProjectCheck::read(&loaded.project, root.as_deref(), &config);
-        let mut findings = known.check(&loaded.project, self.pedantic || config.check.pedantic);
+        let findings = known.check(&loaded.project, self.pedantic || config.check.pedantic);
         tables.problems.iter_mut().try_for_each(CommandError::print_problem)?;
-        let mut overrides = UsedOverrides::default();
-        let mut problems = match self.bind || self.locked {
-            true => self.bind(&loaded, root.as_deref(), &config, &mut findings, &mut overrides)?,
-            false => check_rules(&loaded.project, known.library(), root.as_deref(), &config, &mut findings)?,
-        };
+        let mut found = Found { findings, ..Found::default() };
+        let mut problems = policy_problems(&known)?;
+        problems.append(&mut match self.bind || self.locked {
+            true => self.bind(&loaded, root.as_deref(), &config, &known, &mut found)?,
+            false => {
+                let library = known.library();
+                let problems = check_rules(&loaded.project, library, root.as_deref(), &config, &mut found.findings)?;
+                found.add_violations(&known, &loaded.project, library);
+                problems
+            }
+        });
         problems.append(&mut tables.problems);
+        let Found { mut findings, overrides, violations } = found;
         findings.retain(|finding| {
-            let is_ignored = config.check.ignore.iter().any(|code| code == finding.diagnostic.code);
-            loaded.selected.contains(&finding.file) && !is_ignored
+            loaded.selected.contains(&finding.file) && !is_ignored(finding, &config.check.ignore, &violations)
         });
         match self.format.format {
             CheckFormat::Text => {
                 self.show(&loaded, &tables, &findings, problems.len() + loaded.unreadable.len())?;
             }
-            CheckFormat::Json => ui::print(&report::json(&loaded, &findings, &problems, &overrides))?,
-            CheckFormat::Sarif => ui::print(&report::sarif(&loaded, &findings, &problems))?,
+            CheckFormat::Json => ui::print(&report::json(&loaded, &findings, &violations, &problems, &overrides))?,
+            CheckFormat::Sarif => ui::print(&report::sarif(&loaded, &findings, &violations, &problems))?,
         }
         let denies_warnings = self.deny_warnings || config.check.deny_warnings;
         let is_denied = |finding: &Finding| finding.diagnostic.severity == Severity::Error || denies_warnings;
         let is_failure = !problems.is_empty() || !loaded.unreadable.is_empty() || findings.iter().any(is_denied);
         Ok(Outcome::from_findings(is_failure))
     }
+}
+
+/// What a check finds.
+#[derive(Default)]
+struct Found {
+    findings: Vec<Finding>,
+    overrides: UsedOverrides,
+    violations: Vec<Violation>,
+}
+
+impl Found {
+    /// Adds where the project breaks its policies.
+    fn add_violations(&mut self, known: &ProjectCheck, project: &Project, library: &Library<Tool>) {
+        self.findings.extend(known.policies().findings.clone());
+        self.violations = known.violations(project, library, &self.findings);
+        self.findings.extend(self.violations.iter().map(|violation| violation.finding.clone()));
+        self.findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start));
+    }
+}
+
+/// Returns why policies of the organisation cannot be checked, after printing it.
+fn policy_problems(known: &ProjectCheck) -> io::Result<Vec<CommandError>> {
+    let unreadable = known.error().map(|error| CommandError::failure(error.to_string()).with_hint_if(error.hint()));
+    let invalid = known.policies().errors.iter().map(invalid_policy);
+    let mut problems: Vec<_> = unreadable.into_iter().chain(invalid).collect();
+    problems.iter_mut().try_for_each(CommandError::print_problem)?;
+    Ok(problems)
 }
 
 impl Check {
@@ -149,8 +183,8 @@ impl Check {
         loaded: &LoadedProject,
         root: Option<&Path>,
         config: &Config,
-        findings: &mut Vec<Finding>,
-        overrides: &mut UsedOverrides,
+        known: &ProjectCheck,
+        found: &mut Found,
     ) -> Result<Vec<CommandError>, CommandError> {
         let project = &loaded.project;
         let servers = if self.no_mcp { ServerSelection::None } else { ServerSelection::All };
@@ -164,13 +198,14 @@ impl Check {
                 return Ok(vec![error]);
             }
         };
-        add_unbound(findings, find_unbound(project, &toolset.library));
-        let unused = check_rules(project, &toolset.library, root, config, findings)?;
+        add_unbound(&mut found.findings, find_unbound(project, &toolset.library));
+        let unused = check_rules(project, &toolset.library, root, config, &mut found.findings)?;
+        found.add_violations(known, project, &toolset.library);
         let compile = |agent: &Agent| CompiledAgent::new(agent, project, &toolset.library, None).ok();
         let agents = with_called(project.agents().filter_map(|(_, agent)| compile(&agent)).collect(), compile);
         unsupported::warn(&agents, &toolset.environment, &config.models)?;
-        *overrides = UsedOverrides::of_agents(&agents, &toolset.library);
-        overrides.print()?;
+        found.overrides = UsedOverrides::of_agents(&agents, &toolset.library);
+        found.overrides.print()?;
         let drift = if self.locked { drift(project, root, &toolset) } else { Ok(()) };
         let mut problems: Vec<_> = drift.err().into_iter().collect();
         problems.iter_mut().try_for_each(CommandError::print_problem)?;

@@ -5,6 +5,7 @@ use crate::file::{Input, unreadable};
 use crate::inspect::UsedOverrides;
 use patter::gram::{Diagnostic, LineIndex, Severity, Span};
 use patter::project::{Finding, LoadedProject, Project};
+use patter::query::{PathPart, Violation};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -14,12 +15,13 @@ use std::path::PathBuf;
 pub(super) fn json(
     loaded: &LoadedProject,
     findings: &[Finding],
+    violations: &[Violation],
     problems: &[CommandError],
     overrides: &UsedOverrides,
 ) -> String {
-    let indexes = indexes(&loaded.project, findings);
+    let indexes = indexes(&loaded.project, findings, violations);
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
-    let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, finding)).collect();
+    let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, violations, finding)).collect();
     let file_json = |(path, cause): &(PathBuf, io::Error)| {
         let mut error = unreadable(&Input::Path(path.clone()), cause).to_json();
         if let Json::Object(error) = &mut error {
@@ -41,9 +43,14 @@ pub(super) fn json(
 }
 
 /// Returns the findings as SARIF 2.1.0.
-pub(super) fn sarif(loaded: &LoadedProject, findings: &[Finding], problems: &[CommandError]) -> String {
+pub(super) fn sarif(
+    loaded: &LoadedProject,
+    findings: &[Finding],
+    violations: &[Violation],
+    problems: &[CommandError],
+) -> String {
     let project = &loaded.project;
-    let indexes = indexes(project, findings);
+    let indexes = indexes(project, findings, violations);
     let mut rules: BTreeMap<&str, String> = BTreeMap::new();
     for finding in findings {
         let code = finding.diagnostic.code;
@@ -54,7 +61,7 @@ pub(super) fn sarif(loaded: &LoadedProject, findings: &[Finding], problems: &[Co
     let codes: Vec<_> = rules.keys().copied().collect();
     let rules: Vec<_> =
         rules.iter().map(|(code, title)| json!({ "id": code, "shortDescription": { "text": title } })).collect();
-    let results: Vec<_> = findings.iter().map(|finding| result(project, &indexes, &codes, finding)).collect();
+    let results: Vec<_> = findings.iter().map(|finding| result(project, &indexes, &codes, violations, finding)).collect();
     let file_error = |(path, cause): &(PathBuf, io::Error)| unreadable(&Input::Path(path.clone()), cause);
     let unreadable: Vec<_> = loaded.unreadable.iter().map(file_error).collect();
     let notification = |problem: &CommandError| {
@@ -77,7 +84,13 @@ pub(super) fn sarif(loaded: &LoadedProject, findings: &[Finding], problems: &[Co
     format!("{document:#}\n")
 }
 
-fn result(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, codes: &[&str], finding: &Finding) -> Json {
+fn result(
+    project: &Project,
+    indexes: &BTreeMap<usize, LineIndex<'_>>,
+    codes: &[&str],
+    violations: &[Violation],
+    finding: &Finding,
+) -> Json {
     let Diagnostic { code, severity, span, message, related, hint } = &finding.diagnostic;
     let text = with_hint(message, hint.as_deref());
     let location = |span: Span| physical(project, indexes, finding.file, span);
@@ -88,19 +101,29 @@ fn result(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, codes: &[
         "message": { "text": text },
         "locations": [{ "physicalLocation": location(*span) }],
     });
-    if !related.is_empty() {
-        let places: Vec<_> = related
-            .iter()
-            .enumerate()
-            .map(|(id, related)| {
-                json!({ "id": id, "physicalLocation": location(related.span), "message": { "text": related.message } })
-            })
-            .collect();
-        if let Json::Object(result) = &mut result {
-            result.insert("relatedLocations".into(), places.into());
-        }
+    let path = path_of(violations, finding);
+    let steps = path.iter().filter_map(|part| Some((part.place?, part.text.as_str())));
+    let mut places: Vec<_> =
+        steps.map(|(place, text)| (physical(project, indexes, place.file, place.span), text)).collect();
+    // The path of a violation says more than what is related in the same file.
+    if path.is_empty() {
+        places.extend(related.iter().map(|related| (location(related.span), related.message.as_ref())));
+    }
+    let places: Vec<_> = places
+        .into_iter()
+        .enumerate()
+        .map(|(id, (place, text))| json!({ "id": id, "physicalLocation": place, "message": { "text": text } }))
+        .collect();
+    if let (Json::Object(result), false) = (&mut result, places.is_empty()) {
+        result.insert("relatedLocations".into(), places.into());
     }
     result
+}
+
+/// Returns the path that breaks a policy, if the finding is about one.
+fn path_of<'v>(violations: &'v [Violation], finding: &Finding) -> &'v [PathPart] {
+    let violation = violations.iter().find(|violation| violation.finding == *finding);
+    violation.map_or(&[], |violation| &violation.path)
 }
 
 /// SARIF has no place for a hint, so it follows the message.
@@ -117,7 +140,12 @@ fn physical(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, file: u
     })
 }
 
-fn finding_json(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, finding: &Finding) -> Json {
+fn finding_json(
+    project: &Project,
+    indexes: &BTreeMap<usize, LineIndex<'_>>,
+    violations: &[Violation],
+    finding: &Finding,
+) -> Json {
     let Diagnostic { code, severity, span, message, related, hint } = &finding.diagnostic;
     let place = |span: Span| {
         let (start, end) = places(indexes, finding.file, span);
@@ -128,7 +156,7 @@ fn finding_json(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, fin
     };
     let related: Vec<_> =
         related.iter().map(|related| json!({ "message": related.message, "span": place(related.span) })).collect();
-    json!({
+    let mut document = json!({
         "code": code,
         "level": level(*severity),
         "message": message,
@@ -136,7 +164,16 @@ fn finding_json(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, fin
         "file": project.files().get(finding.file).map(|file| &file.path),
         "span": place(*span),
         "related": related,
-    })
+    });
+    let path = path_of(violations, finding);
+    if let (Json::Object(document), false) = (&mut document, path.is_empty()) {
+        let part = |part: &PathPart| {
+            let place = part.place.map(|place| project.location(place.file, place.span));
+            json!({ "text": part.text, "place": place.or(part.source.clone()) })
+        };
+        document.insert("path".into(), path.iter().map(part).collect());
+    }
+    document
 }
 
 fn places(indexes: &BTreeMap<usize, LineIndex<'_>>, file: usize, span: Span) -> ((usize, usize), (usize, usize)) {
@@ -147,11 +184,16 @@ fn places(indexes: &BTreeMap<usize, LineIndex<'_>>, file: usize, span: Span) -> 
 }
 
 /// Indexes the lines of each file with findings once.
-fn indexes<'p>(project: &'p Project, findings: &[Finding]) -> BTreeMap<usize, LineIndex<'p>> {
+fn indexes<'p>(
+    project: &'p Project,
+    findings: &[Finding],
+    violations: &[Violation],
+) -> BTreeMap<usize, LineIndex<'p>> {
     let mut indexes = BTreeMap::new();
-    for finding in findings {
-        if let Some(file) = project.files().get(finding.file) {
-            indexes.entry(finding.file).or_insert_with(|| LineIndex::new(file.tree.source()));
+    let steps = violations.iter().flat_map(|violation| &violation.path).filter_map(|part| Some(part.place?.file));
+    for index in findings.iter().map(|finding| finding.file).chain(steps) {
+        if let Some(file) = project.files().get(index) {
+            indexes.entry(index).or_insert_with(|| LineIndex::new(file.tree.source()));
         }
     }
     indexes

@@ -165,8 +165,9 @@ impl<'g> Search<'g> {
         Ok(())
     }
 
-    /// Returns the part of the graph that makes a row an answer.
+    /// Returns the part of the graph that makes a row an answer. The limit of steps applies to each row.
     pub fn evidence(&mut self, row: &[Cell]) -> Result<Evidence, Stop> {
+        self.budget.spent = 0;
         let mut bindings: Bindings = vec![None; self.prepared.candidates.len()];
         let mut chosen: HashMap<usize, usize> = HashMap::new();
         for (column, cell) in self.query.columns.iter().zip(row) {
