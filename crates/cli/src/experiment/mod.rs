@@ -20,8 +20,8 @@ use crate::argument::{ModelArgument, parse_count, parse_model, parse_number, par
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
 use crate::setup::{
-    Intent, LockOption, Rules, Setup, ToolSources, Toolset, max_runs, refuse_broken_policies, refuse_unused, require_trust, split_agent,
-    until_stopped,
+    Intent, LockOption, Rules, Setup, ToolSources, Toolset, max_runs, refuse_broken_policies, refuse_unused,
+    require_trust, split_agent, until_stopped,
 };
 use crate::ui;
 use crate::ui::Progress;

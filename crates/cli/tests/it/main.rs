@@ -36,6 +36,7 @@ mod poison;
 mod processes;
 #[path = "../../../serve/tests/it/python.rs"]
 mod python;
+mod query;
 mod questions;
 mod replay;
 mod run;

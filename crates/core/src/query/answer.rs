@@ -132,8 +132,10 @@ impl AnswerCell {
         match self {
             AnswerCell::Vertex(vertex) => vertex.name.clone(),
             AnswerCell::Relation { relation, .. } => {
-                let values = relation.properties.values().filter_map(Json::as_str);
-                [relation.name].into_iter().chain(values.take(2)).collect::<Vec<_>>().join(" ")
+                let text = |key: &str| relation.properties.get(key).and_then(Json::as_str);
+                let decision = text("decision").map(|decision| format!(" {decision}")).unwrap_or_default();
+                let when = text("when").map(|when| format!(" when {when}")).unwrap_or_default();
+                format!("{}{decision}{when}", relation.name)
             }
         }
     }

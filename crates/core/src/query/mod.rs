@@ -22,5 +22,5 @@ pub use policy::{PathPart, Policy, PolicyError, Violation, describe_path, find_v
 pub use project::ProjectGraph;
 pub use property_graph::{FilePlace, PropertyGraph, Relation, Vertex, VertexIndex};
 pub use schema::{LabelSchema, PROJECT_SCHEMA, PropertySchema, RelationSchema, SESSION_SCHEMA, Schema};
-pub use session::SessionGraph;
 pub use search::{Cell, Evidence, Limits, Search, Stop};
+pub use session::SessionGraph;

@@ -42,8 +42,15 @@ impl SessionGraph<'_> {
         let mut session = session.with("state", self.state).with("created", json!(seconds(self.created_ms)));
         session.source = Some(self.id.to_owned());
         let session = graph.add(session);
-        let mut builder =
-            Builder { source: self, graph, session, count: 0, runs: HashMap::new(), last_run: None, prices: self.prices };
+        let mut builder = Builder {
+            source: self,
+            graph,
+            session,
+            count: 0,
+            runs: HashMap::new(),
+            last_run: None,
+            prices: self.prices,
+        };
         let mut playback = Playback::default();
         for (index, entry) in entries.into_iter().enumerate() {
             let entry: LogEntry = serde_json::from_str(entry.as_ref())

@@ -93,10 +93,7 @@ impl ProjectCheck {
 
 /// Returns whether a project ignores a finding. What a sealed policy finds, and attempts to replace one, cannot be ignored.
 pub fn is_ignored(finding: &Finding, ignored: &[String], violations: &[Violation]) -> bool {
-    let is_sealed =
-        |violation: &Violation| violation.sealing == Sealing::Sealed && violation.finding == *finding;
+    let is_sealed = |violation: &Violation| violation.sealing == Sealing::Sealed && violation.finding == *finding;
     let code = finding.diagnostic.code;
-    ignored.iter().any(|other| other == code)
-        && code != rule::SEALED_POLICY.code
-        && !violations.iter().any(is_sealed)
+    ignored.iter().any(|other| other == code) && code != rule::SEALED_POLICY.code && !violations.iter().any(is_sealed)
 }

@@ -21,7 +21,8 @@ pub(super) fn json(
 ) -> String {
     let indexes = indexes(&loaded.project, findings, violations);
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
-    let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, violations, finding)).collect();
+    let found: Vec<_> =
+        findings.iter().map(|finding| finding_json(&loaded.project, &indexes, violations, finding)).collect();
     let file_json = |(path, cause): &(PathBuf, io::Error)| {
         let mut error = unreadable(&Input::Path(path.clone()), cause).to_json();
         if let Json::Object(error) = &mut error {
@@ -61,7 +62,8 @@ pub(super) fn sarif(
     let codes: Vec<_> = rules.keys().copied().collect();
     let rules: Vec<_> =
         rules.iter().map(|(code, title)| json!({ "id": code, "shortDescription": { "text": title } })).collect();
-    let results: Vec<_> = findings.iter().map(|finding| result(project, &indexes, &codes, violations, finding)).collect();
+    let results: Vec<_> =
+        findings.iter().map(|finding| result(project, &indexes, &codes, violations, finding)).collect();
     let file_error = |(path, cause): &(PathBuf, io::Error)| unreadable(&Input::Path(path.clone()), cause);
     let unreadable: Vec<_> = loaded.unreadable.iter().map(file_error).collect();
     let notification = |problem: &CommandError| {
@@ -184,11 +186,7 @@ fn places(indexes: &BTreeMap<usize, LineIndex<'_>>, file: usize, span: Span) -> 
 }
 
 /// Indexes the lines of each file with findings once.
-fn indexes<'p>(
-    project: &'p Project,
-    findings: &[Finding],
-    violations: &[Violation],
-) -> BTreeMap<usize, LineIndex<'p>> {
+fn indexes<'p>(project: &'p Project, findings: &[Finding], violations: &[Violation]) -> BTreeMap<usize, LineIndex<'p>> {
     let mut indexes = BTreeMap::new();
     let steps = violations.iter().flat_map(|violation| &violation.path).filter_map(|part| Some(part.place?.file));
     for index in findings.iter().map(|finding| finding.file).chain(steps) {

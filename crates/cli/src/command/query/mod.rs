@@ -13,9 +13,7 @@ use clap::{Args, ValueEnum};
 use patter::gram::Dialect;
 use patter::graph::{Graph, GraphSource, Selection, SvgOptions, SvgStyle};
 use patter::project::{Config, LoadedProject, ProjectCheck, find_root, find_root_of};
-use patter::query::{
-    Answer, Limits, PROJECT_SCHEMA, Paths, ProjectGraph, Query, SESSION_SCHEMA, Schema, Stop,
-};
+use patter::query::{Answer, Limits, PROJECT_SCHEMA, Paths, ProjectGraph, Query, SESSION_SCHEMA, Schema, Stop};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -161,12 +159,16 @@ impl QueryCommand {
             unreadable(&Input::Path(path.clone()), error).print_problem()?;
         }
         let known = ProjectCheck::read(&loaded.project, root.as_deref(), &config);
+        if let Some(error) = known.error() {
+            CommandError::failure(error.to_string()).with_hint_if(error.hint()).print_problem()?;
+        }
         let findings = known.findings(&loaded.project, &config);
         let rules = config.permissions.rules()?;
         let project = &loaded.project;
         let library = known.library();
         let graph = ProjectGraph { project, library, rules: &rules, findings: &findings }.build();
-        let answer = Answer::new(&graph, query, Limits::default(), self.paths_wanted()).map_err(|stop| stopped(&stop))?;
+        let answer =
+            Answer::new(&graph, query, Limits::default(), self.paths_wanted()).map_err(|stop| stopped(&stop))?;
         let text = match self.format.format.is_drawing() {
             true => {
                 let source = GraphSource { project, library, rules: &rules, findings: &findings };
@@ -175,7 +177,7 @@ impl QueryCommand {
             false => self.text(&answer),
         };
         self.write(&text, answer.rows.len())?;
-        Ok((answer.rows.len(), !loaded.unreadable.is_empty()))
+        Ok((answer.rows.len(), !loaded.unreadable.is_empty() || known.error().is_some()))
     }
 
     /// Returns the answer in the format of the command.

@@ -23,7 +23,8 @@ pub(super) fn table(answer: &Answer) -> String {
         cells.extend(row.path.as_ref().map(|path| path.text.clone()));
         rows.push(cells);
     }
-    let width = |column: usize| rows.iter().chain([&head]).filter_map(|row| row.get(column)).map(|it| ui::width(it)).max();
+    let width =
+        |column: usize| rows.iter().chain([&head]).filter_map(|row| row.get(column)).map(|it| ui::width(it)).max();
     let widths: Vec<_> = (0..head.len()).map(|column| width(column).unwrap_or(0)).collect();
     let line = |cells: &[String]| {
         let padded: Vec<_> = cells.iter().zip(&widths).map(|(cell, width)| ui::pad(cell, *width)).collect();
