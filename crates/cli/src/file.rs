@@ -156,6 +156,18 @@ fn write_file(path: &Path, content: &[u8], existing: Existing, mode: u32) -> io:
     written.map(drop).map_err(|error| error.error)
 }
 
+/// Replaces a file in one step, so that it is never half written. Permissions and links are preserved.
+pub(crate) fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    let path = path.canonicalize()?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".patter-").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(path.metadata()?.permissions())?;
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    Ok(())
+}
+
 /// Returns the error that a file cannot be written.
 pub(crate) fn unwritable(path: &Path, cause: &io::Error) -> CommandError {
     let place = Place::file(path.display().to_string());

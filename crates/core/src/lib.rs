@@ -26,6 +26,7 @@ pub mod wire;
 pub mod case;
 pub mod query;
 pub mod check;
+pub mod edit;
 pub mod graph;
 pub mod diff;
 pub mod compile;

@@ -32,8 +32,8 @@ mod type_error;
 pub use tool::process::launch;
 
 pub use patter_core::{
-    case, check, compile, declare, diff, gram, graph, library, message, name, permission, provider, query, rule, run,
-    stats, text, types, wire,
+    case, check, compile, declare, diff, edit, gram, graph, library, message, name, permission, provider, query, rule,
+    run, stats, text, types, wire,
 };
 
 /// Turns a function into a tool.

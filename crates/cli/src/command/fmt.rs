@@ -2,18 +2,15 @@
 
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
-use crate::file::{Input, Source, unreadable, unwritable};
+use crate::file::{Input, Source, replace_file, unreadable, unwritable};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::place::Place;
-use crate::ui::style::{ACCENT, BAD, GOOD, PLAIN};
 use crate::ui::{self, Excerpts, Limit};
 use clap::Args;
 use patter::gram::{self, Diagnostic, Dialect};
 use patter::project::gram_files;
 use serde_json::{Value as Json, json};
-use similar::{ChangeTag, TextDiff};
-use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 /// Format gram files in place
@@ -128,10 +125,10 @@ impl Fmt {
         })?;
         let is_changed = old != new;
         if let (Input::Path(path), true, false) = (input, is_changed, self.check || self.diff) {
-            replace(path, &new).map_err(|error| unwritable(path, &error))?;
+            replace_file(path, &new).map_err(|error| unwritable(path, &error))?;
         }
         if self.diff && is_changed {
-            ui::print(&diff(&source.name, old, &new))?;
+            ui::print(&ui::unified_diff(&source.name, "formatted", old, &new))?;
         }
         match input {
             _ if self.diff || self.is_json() => {}
@@ -181,39 +178,4 @@ fn formatted(source: &Source) -> Result<(&str, String), (Vec<Diagnostic>, String
         Ok(new) => Ok((old, new)),
         Err(_) => Err(not_formatted()),
     }
-}
-
-/// Replaces a file in one step, so that it is never half written. Permissions and links are preserved.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = path.canonicalize()?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".patter-fmt-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(path.metadata()?.permissions())?;
-    file.as_file().sync_all()?;
-    file.persist(&path)?;
-    Ok(())
-}
-
-/// Returns a unified diff with three lines of context.
-fn diff(name: &str, old: &str, new: &str) -> String {
-    let diff = TextDiff::from_lines(old, new);
-    let mut out = format!("--- {name}\n+++ {name} (formatted)\n");
-    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-        let _ = writeln!(out, "{ACCENT}{}{ACCENT:#}", hunk.header());
-        for change in hunk.iter_changes() {
-            let (sign, style) = match change.tag() {
-                ChangeTag::Delete => ('-', BAD),
-                ChangeTag::Insert => ('+', GOOD),
-                ChangeTag::Equal => (' ', PLAIN),
-            };
-            let line = change.value();
-            let text = line.strip_suffix('\n').unwrap_or(line);
-            let _ = writeln!(out, "{style}{sign}{text}{style:#}");
-            if change.missing_newline() {
-                out.push_str("\\ No newline at end of file\n");
-            }
-        }
-    }
-    out
 }

@@ -9,6 +9,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod edit;
 pub(crate) mod eval;
 pub(crate) mod experiments;
 pub(crate) mod explain;

@@ -3,6 +3,7 @@
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
+use crate::inspect::format_signature;
 use crate::setup::{Intent, Setup, ToolSources};
 use crate::ui;
 use crate::ui::style::{ACCENT, BOLD};
@@ -10,6 +11,8 @@ use clap::{Args, ValueEnum};
 use patter::library::{Entry, Layer};
 use patter::project::{Project, ServerSelection};
 use patter::tool::Tool;
+use patter::types::compatibility::{MAX_WANTED, WantedSignature};
+use patter::types::signature::Type;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
@@ -22,6 +25,8 @@ use std::fmt::Write;
                         patter tools                  all tools\n  \
                         patter tools fs               tools whose name contains `fs`\n  \
                         patter tools --layer project  the tools of the project\n  \
+                        patter tools --accepts Text --returns Int\n  \
+                        patter tools --after shop/order   what its result can be passed to\n  \
                         patter tools --format json    with schemas, for machines")]
 pub(crate) struct Tools {
     /// List only tools whose full name contains this
@@ -31,6 +36,18 @@ pub(crate) struct Tools {
     /// List one layer only
     #[arg(long, value_enum)]
     layer: Option<LayerName>,
+
+    /// List tools that can be called with a value of this type and nothing else; may be repeated for several values
+    #[arg(long, value_name = "TYPE")]
+    accepts: Vec<String>,
+
+    /// List tools that return only values of this type
+    #[arg(long, value_name = "TYPE")]
+    returns: Option<String>,
+
+    /// List tools that can be called with the result of this tool and nothing else
+    #[arg(long, value_name = "TOOL", conflicts_with = "accepts")]
+    after: Option<String>,
 
     #[command(flatten)]
     format: FormatOption<DataFormat>,
@@ -61,14 +78,21 @@ impl Command for Tools {
             LayerName::Org => Layer::Org,
             LayerName::Project => Layer::Project,
         });
+        let wanted = self.wanted(&setup)?;
         let is_shown = |entry: &&Entry<Tool>| {
+            let definition = &entry.value.definition;
             layer.is_none_or(|layer| entry.layer == layer)
+                && wanted.iter().all(|wanted| wanted.fits((&definition.signature, &definition.records)))
                 && self.name.as_deref().is_none_or(|name| entry.name.as_str().contains(name))
         };
         let mut entries: Vec<_> = setup.toolset.library.entries().filter(is_shown).collect();
         entries.sort_by(|a, b| (a.layer, &a.name).cmp(&(b.layer, &b.name)));
         let problems = &setup.toolset.missing_servers;
-        let toolkits = self.toolkits(&setup.loaded.project, layer);
+        // A toolkit has no signature.
+        let toolkits = match wanted.is_empty() {
+            true => self.toolkits(&setup.loaded.project, layer),
+            false => Vec::new(),
+        };
         match self.format.format {
             DataFormat::Json => {
                 let tools: Vec<_> = entries.iter().map(|entry| tool_json(&setup, entry)).collect();
@@ -80,11 +104,13 @@ impl Command for Tools {
             }
             DataFormat::Text if entries.is_empty() && toolkits.is_empty() => {
                 ui::status(&match &self.name {
+                    _ if !wanted.is_empty() => "no tool has such a signature".to_owned(),
                     Some(name) => format!("no tool name contains `{name}`; `patter tools` lists all"),
                     None => "this layer has no tools".to_owned(),
                 })?;
                 return Ok(Outcome::Findings);
             }
+            DataFormat::Text if !wanted.is_empty() => ui::print(&signature_table(&entries))?,
             DataFormat::Text => ui::print(&(table(&setup, &entries) + &toolkit_table(&toolkits)))?,
         }
         Ok(Outcome::from_findings(!problems.is_empty()))
@@ -92,6 +118,42 @@ impl Command for Tools {
 }
 
 impl Tools {
+    /// Returns the signatures that tools must fit.
+    fn wanted(&self, setup: &Setup) -> Result<Vec<WantedSignature>, CommandError> {
+        let records = setup.loaded.project.records();
+        let parse = |option: &str, text: &str| {
+            Type::parse(text, records).map_err(|error| {
+                let first = error.diagnostics.first();
+                let message = first.map_or_else(|| error.to_string(), |first| first.message.to_string());
+                let hint = first.and_then(|first| first.hint.as_ref()).map(ToString::to_string);
+                let hint =
+                    hint.unwrap_or_else(|| "for example, `Text`, `Int` or a record type of the project".to_owned());
+                CommandError::usage(format!("{option} `{text}`: {message}")).with_hint(hint)
+            })
+        };
+        if self.accepts.len() > MAX_WANTED {
+            return Err(CommandError::usage(format!("--accepts may be repeated at most {MAX_WANTED} times")));
+        }
+        let mut wanted = Vec::new();
+        let accepts = self.accepts.iter().map(|text| parse("--accepts", text)).collect::<Result<Vec<_>, _>>()?;
+        let returns = self.returns.as_deref().map(|text| parse("--returns", text)).transpose()?;
+        if !accepts.is_empty() || returns.is_some() {
+            wanted.push(WantedSignature { accepts, returns, records: records.clone() });
+        }
+        if let Some(name) = &self.after {
+            let entry = setup
+                .toolset
+                .library
+                .resolve(name)
+                .map_err(|error| CommandError::failure(error.to_string()).with_hint_if(error.hint()))?;
+            let definition = &entry.value.definition;
+            let accepts = vec![definition.signature.returns.clone()];
+            let records = (*definition.records).clone();
+            wanted.push(WantedSignature { accepts, returns: None, records });
+        }
+        Ok(wanted)
+    }
+
     /// Returns the toolkits to list, with the names of their tools. They are part of the project.
     fn toolkits(&self, project: &Project, layer: Option<Layer>) -> Vec<(String, Vec<String>)> {
         let is_listed = layer.is_none_or(|layer| layer == Layer::Project);
@@ -99,6 +161,18 @@ impl Tools {
         let toolkits = project.toolkits().filter(|(declaration, _)| is_listed && is_named(&declaration.name));
         toolkits.map(|(declaration, toolkit)| (declaration.name.clone(), project.toolkit_tools(&toolkit))).collect()
     }
+}
+
+/// Returns tools with their signatures.
+fn signature_table(entries: &[&Entry<Tool>]) -> String {
+    let names = entries.iter().map(|entry| ui::width(entry.name.as_str())).max().unwrap_or(0);
+    let mut out = String::new();
+    for entry in entries {
+        let name = ui::pad(entry.name.as_str(), names);
+        let signature = format_signature(&entry.value.definition.signature);
+        let _ = writeln!(out, "{ACCENT}{name}{ACCENT:#}  {signature}");
+    }
+    out
 }
 
 fn toolkit_table(toolkits: &[(String, Vec<String>)]) -> String {

@@ -5,6 +5,7 @@
 
 mod browser;
 mod diagnostics;
+mod diff;
 mod event;
 mod held;
 mod input;
@@ -22,6 +23,7 @@ mod text;
 
 pub(crate) use browser::open_page;
 pub(crate) use diagnostics::{Excerpts, Limit};
+pub(crate) use diff::unified_diff;
 pub(crate) use event::event_line;
 pub(crate) use held::{HeldText, TextStep, ThoughtLines};
 pub(crate) use input::{Input, Typed};

@@ -182,6 +182,8 @@ fn walk() -> Vec<Step> {
         step(&["query", "(f:Finding)", "--format", "mermaid"], ""),
         step(&["query", &poisoned("(a:")], "\u{241b}]0;pwned"),
         step(&["query", "--schema"], ""),
+        step(&["edit", "(a:Agent { name: 'spy' })", "a.gram", "--set", "maxTurns=3"], SHOWN),
+        step(&["edit", "(a:Agent)", "a.gram", "--set", &poisoned("modle=x")], ""),
         step(&["schema", "a.gram"], ""),
         step(&["schema", "tools.gram", "office/echo"], ""),
         step(&["diff", "a.gram", "b.gram"], SHOWN),

@@ -194,3 +194,48 @@ fn a_sealed_policy_can_be_neither_replaced_nor_ignored() {
     let found = folder.run(&["check"]);
     assert!(found.starts_with("exit 1") && found.contains("cannot read the organisation's tools"), "{found}");
 }
+
+#[test]
+fn everything_that_a_query_finds_is_edited() {
+    let folder = shop();
+    let limits = ["edit", "(a:Agent) [:Not | (a { maxCost: _ })]", "--set", "maxCost=0.5"];
+    insta::assert_snapshot!("edit_diff", folder.run(&limits));
+    assert_eq!(folder.read("agents.gram"), SHOP, "by default nothing is written");
+    let written = folder.run(&[&limits[..], &["--write"]].concat());
+    assert!(written.contains("changed 2 declarations in 1 file"), "{written}");
+    assert_eq!(folder.read("agents.gram").matches("maxCost: 0.5").count(), 2);
+    assert!(folder.run(&limits).contains("nothing changes"));
+    let swap = [
+        "edit",
+        "(t:Tool { name: 'shop/refund' })<-[:calls]-(a)",
+        "--of",
+        "a",
+        "--remove",
+        "shop/refund",
+        "--add",
+        "shop/archive",
+        "--write",
+    ];
+    assert!(folder.run(&swap).starts_with("exit 0"));
+    assert!(folder.read("agents.gram").contains("`shop/archive`"));
+    let tool = ["edit", "(t:Tool { name: 'shop/order' })", "--set", "timeout=5s", "--write", "--format", "json"];
+    assert_eq!(json(&folder, &tool)["files"][0]["file"], "tools.gram");
+    assert!(folder.read("tools.gram").contains("timeout: 5s"));
+}
+
+#[test]
+fn edits_that_cannot_be_made_change_nothing() {
+    let folder = shop();
+    insta::assert_snapshot!("edit_error", folder.run(&["edit", "(a:Agent)", "--set", "modle=demo", "--write"]));
+    insta::assert_snapshot!("edit_nothing", folder.run(&["edit", "(a:Agent)"]));
+    insta::assert_snapshot!("edit_variable", folder.run(&["edit", "(a:Agent)", "--of", "b", "--set", "seed=1"]));
+    insta::assert_snapshot!("edit_form", folder.run(&["edit", "(a:Agent)", "--set", "seed", "--write"]));
+    insta::assert_snapshot!(
+        "edit_elsewhere",
+        folder.run(&["edit", "(t:Tool { name: 'sayHello' })", "--set", "sealed=true"])
+    );
+    folder.write("broken.gram", "[x:Agent { instruction: 'X.', model: 'demo' ");
+    let found = folder.run(&["edit", "(a:Agent)", "--set", "seed=1", "--write"]);
+    assert!(found.contains("`broken.gram` has errors, so nothing was changed"), "{found}");
+    assert_eq!(folder.read("agents.gram"), SHOP);
+}

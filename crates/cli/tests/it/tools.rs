@@ -48,6 +48,21 @@ fn json(folder: &Folder, arguments: &[&str]) -> Json {
 }
 
 #[test]
+fn tools_are_found_by_their_signature() {
+    let folder = project();
+    let found = |arguments: &[&str]| folder.run(&[&["tools", "--layer", "project"], arguments].concat());
+    insta::assert_snapshot!("accepts_text", found(&["--accepts", "Text"]));
+    insta::assert_snapshot!("accepts_and_returns", found(&["--accepts", "Text", "--returns", "Text"]));
+    insta::assert_snapshot!("after_tool", found(&["--after", "office/fails"]));
+    insta::assert_snapshot!("no_such_signature", found(&["--accepts", "Bool", "--accepts", "Int"]));
+    insta::assert_snapshot!("unknown_type", found(&["--accepts", "Txt"]));
+    insta::assert_snapshot!("after_unknown", found(&["--after", "office/shot"]));
+    let tools = json(&folder, &["tools", "--returns", "Text", "--layer", "project", "--format", "json"]);
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 4);
+    assert_eq!(tools["toolkits"], json!([]));
+}
+
+#[test]
 fn tools_of_all_layers_are_listed() {
     let folder = project();
     insta::assert_snapshot!("project", folder.run(&["tools", "--layer", "project"]));

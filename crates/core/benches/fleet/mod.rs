@@ -5,7 +5,6 @@ use patter_core::declare::project::Project;
 use patter_core::library::{Entry, HasDefinition, Layer, Library, LibraryTool, Sealing, ToolFacts};
 use patter_core::name::FullName;
 use patter_core::permission::Rule;
-use patter_core::query::{ProjectGraph, PropertyGraph};
 use patter_core::types::definition::Definition;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -163,13 +162,6 @@ impl Fleet {
         let rule =
             |rule: &FleetRule| Rule::parse(&format!("{} {}", rule.decision, rule.text()), "patter.toml").unwrap();
         self.shared.iter().map(rule).collect()
-    }
-
-    pub(crate) fn graph(&self) -> PropertyGraph {
-        let project = self.project();
-        let library = self.library();
-        let rules = self.rules();
-        ProjectGraph { project: &project, library: &library, rules: &rules, findings: &[] }.build()
     }
 }
 

@@ -19,6 +19,7 @@ mod conversation;
 mod declarations;
 mod demo;
 mod differences;
+mod edits;
 mod experiments;
 mod findings;
 #[path = "../../benches/fleet/mod.rs"]

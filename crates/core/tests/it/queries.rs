@@ -2,9 +2,17 @@
 
 use crate::fleet::{Fleet, QUESTIONS, Rows};
 use patter_core::query::{
-    Cell, Limits, PROJECT_SCHEMA, PropertyGraph, Query, Relation, SESSION_SCHEMA, Search, Stop, Vertex, describe_path,
+    Cell, Limits, PROJECT_SCHEMA, ProjectGraph, PropertyGraph, Query, Relation, SESSION_SCHEMA, Search, Stop, Vertex,
+    describe_path,
 };
 use serde_json::json;
+
+fn graph(fleet: &Fleet) -> PropertyGraph {
+    let project = fleet.project();
+    let library = fleet.library();
+    let rules = fleet.rules();
+    ProjectGraph { project: &project, library: &library, rules: &rules, findings: &[] }.build()
+}
 
 /// Returns the rows of a query, as names.
 pub(crate) fn rows(graph: &PropertyGraph, query: &str) -> Rows {
@@ -24,7 +32,7 @@ fn name(graph: &PropertyGraph, cell: Cell) -> String {
 fn questions_about_a_fleet_are_answered_as_by_loops_over_its_data() {
     for (agents, seed) in [(1_000, 7), (60, 1), (60, 2)] {
         let fleet = Fleet::new(agents, seed);
-        let graph = fleet.graph();
+        let graph = graph(&fleet);
         for question in QUESTIONS {
             let expected = (question.answer)(&fleet);
             let found = rows(&graph, question.query);
@@ -196,7 +204,7 @@ fn mistakes_are_explained() {
 
 #[test]
 fn hostile_queries_end_by_a_bound() {
-    let graph = Fleet::new(300, 3).graph();
+    let graph = graph(&Fleet::new(300, 3));
     let stop = |query: &str, limits: Limits| {
         let query = Query::parse(query, &PROJECT_SCHEMA).unwrap();
         Search::new(&graph, &query, limits).and_then(|mut search| search.rows()).unwrap_err()
@@ -235,7 +243,7 @@ fn schemas_are_described_and_consistent() {
 
 #[test]
 fn graphs_of_projects_follow_their_schema() {
-    let graph = Fleet::new(200, 5).graph();
+    let graph = graph(&Fleet::new(200, 5));
     for vertex in graph.vertices() {
         let known = vertex.labels.iter().filter_map(|label| PROJECT_SCHEMA.label(label)).collect::<Vec<_>>();
         assert_eq!(known.len(), vertex.labels.len(), "{:?}", vertex.labels);

@@ -4,9 +4,10 @@ use super::{Config, Environment, Finding, Project, ProjectPolicies, Tools, Tools
 use crate::tool::Tool;
 use patter_core::check::{Options, check};
 use patter_core::declare::Effect;
+use patter_core::edit::{ChangedFile, DeclarationEdit, DeclarationEditError};
 use patter_core::library::{Entry, Layer, Library, Sealing, find_unused_rules};
 use patter_core::permission::Rule;
-use patter_core::query::{Limits, ProjectGraph, Violation, find_violations};
+use patter_core::query::{FilePlace, Limits, ProjectGraph, Violation, find_violations};
 use patter_core::rule;
 use std::path::Path;
 
@@ -71,10 +72,24 @@ impl ProjectCheck {
 
     /// Checks the project with what is known about its tools.
     pub fn check(&self, project: &Project, pedantic: bool) -> Vec<Finding> {
+        self.with_options(pedantic, |options| check(project, options))
+    }
+
+    /// Changes declarations of the project, unless that adds errors.
+    pub fn edit(
+        &self,
+        project: &Project,
+        edit: &DeclarationEdit,
+        places: Vec<FilePlace>,
+    ) -> Result<Vec<ChangedFile>, DeclarationEditError> {
+        self.with_options(false, |options| edit.apply(project, places, options))
+    }
+
+    fn with_options<R>(&self, pedantic: bool, use_options: impl FnOnce(&Options<'_>) -> R) -> R {
         let library: Vec<_> = self.names.iter().map(String::as_str).collect();
         let sealed: Vec<_> = self.sealed.iter().map(String::as_str).collect();
         let writing: Vec<_> = self.writing.iter().map(String::as_str).collect();
-        check(project, &Options { library: &library, sealed: &sealed, writing: &writing, rules: &self.rules, pedantic })
+        use_options(&Options { library: &library, sealed: &sealed, writing: &writing, rules: &self.rules, pedantic })
     }
 
     /// Returns the findings that the configuration of the project does not ignore, with permission rules of agents that

@@ -117,12 +117,8 @@ impl Command for QueryCommand {
             let error = CommandError::usage("sessions cannot be drawn");
             return Err(error.with_hint("use `--format text`, `json` or `gram`"));
         }
-        let query = Query::parse(pattern, &schema).map_err(|errors| {
-            let excerpts = Excerpts::new(errors, pattern, "query", Limit::default());
-            let error = CommandError::usage("the query is not valid").with_excerpts(excerpts);
-            let option = if self.sessions { " --sessions" } else { "" };
-            error.with_hint(format!("`patter query{option} --schema` prints what can be asked for"))
-        })?;
+        let option = if self.sessions { " --sessions" } else { "" };
+        let query = parse_query(pattern, &schema, option)?;
         let (rows, has_problems) = match self.sessions {
             true => self.ask_sessions(&query)?,
             false => self.ask_project(&query)?,
@@ -216,6 +212,15 @@ impl QueryCommand {
         }
         Ok(())
     }
+}
+
+/// Parses a query of the command line. The option is the one that prints its schema.
+pub(super) fn parse_query(pattern: &str, schema: &Schema, option: &str) -> Result<Query, CommandError> {
+    Query::parse(pattern, schema).map_err(|errors| {
+        let excerpts = Excerpts::new(errors, pattern, "query", Limit::default());
+        let error = CommandError::usage("the query is not valid").with_excerpts(excerpts);
+        error.with_hint(format!("`patter query{option} --schema` prints what can be asked for"))
+    })
 }
 
 /// Returns the error of a query that was stopped.

@@ -6,8 +6,10 @@
 mod describe;
 mod subtype;
 mod contract;
+mod fit;
 
 pub use contract::{Contract, ContractDifference, check_exact};
+pub use fit::{MAX_WANTED, WantedSignature};
 
 use crate::types::signature::{PathStep, Records, Signature, Type};
 use std::fmt;
