@@ -58,7 +58,8 @@ fn tools_are_found_by_their_signature() {
     insta::assert_snapshot!("unknown_type", found(&["--accepts", "Txt"]));
     insta::assert_snapshot!("after_unknown", found(&["--after", "office/shot"]));
     let tools = json(&folder, &["tools", "--returns", "Text", "--layer", "project", "--format", "json"]);
-    assert_eq!(tools["tools"].as_array().unwrap().len(), 4);
+    // `office/lies` returns one of some texts.
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 5);
     assert_eq!(tools["toolkits"], json!([]));
 }
 

@@ -77,6 +77,15 @@ impl Answer {
         Ok(Self { columns: query.columns().map(str::to_owned).collect(), rows })
     }
 
+    /// Removes the properties of all vertices, which names and places do not need.
+    pub fn forget_properties(&mut self) {
+        for cell in self.rows.iter_mut().flat_map(|row| &mut row.cells) {
+            if let AnswerCell::Vertex(vertex) = cell {
+                vertex.properties = Map::new();
+            }
+        }
+    }
+
     /// Returns the answer as JSON.
     pub fn to_json(&self) -> Json {
         let row = |row: &AnswerRow| {

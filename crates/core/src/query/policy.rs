@@ -11,6 +11,7 @@ use crate::declare::{DeclarationKind, head_span};
 use crate::library::{Layer, LibraryTool, Sealing};
 use crate::rule;
 use patter_gram::{Diagnostic, Kind, Pattern, Severity, Span, Syntax, Value};
+use std::collections::HashMap;
 
 /// The properties of a policy.
 pub(crate) const PROPERTIES: &[(&str, ValueKind)] = &[
@@ -131,7 +132,7 @@ impl Policy {
     pub fn violations(&self, project: &Project, graph: &PropertyGraph, limits: Limits) -> Vec<Violation> {
         let stopped = |stop: super::search::Stop| {
             let message = format!("the policy `{}` cannot be checked: {stop}", self.name);
-            let diagnostic = rule::UNCHECKED_POLICY.at(self.span_in(project), message).with_hint(stop.hint());
+            let diagnostic = rule::UNCHECKED_POLICY.at(self.span_in_project(), message).with_hint(stop.hint());
             let finding = Finding { file: self.file_in(project), diagnostic };
             vec![Violation { policy: self.name.clone(), sealing: self.sealing, finding, path: Vec::new() }]
         };
@@ -144,9 +145,10 @@ impl Policy {
             Err(stop) => return stopped(stop),
         };
         let mut violations = Vec::new();
+        let mut heads = Heads { project, files: HashMap::new() };
         for row in rows {
             match search.evidence(&row) {
-                Ok(evidence) => violations.push(self.violation(project, graph, &evidence)),
+                Ok(evidence) => violations.push(self.violation(&mut heads, graph, &evidence)),
                 Err(stop) => {
                     violations.extend(stopped(stop));
                     break;
@@ -156,17 +158,18 @@ impl Policy {
         violations
     }
 
-    fn violation(&self, project: &Project, graph: &PropertyGraph, evidence: &Evidence) -> Violation {
+    fn violation(&self, heads: &mut Heads<'_>, graph: &PropertyGraph, evidence: &Evidence) -> Violation {
+        let project = heads.project;
         let path = path_parts(graph, evidence);
         let places = evidence.vertices.iter().filter_map(|vertex| graph.vertex(*vertex)?.place);
         let place = places.chain(path.iter().filter_map(|part| part.place)).next();
         let file = place.map_or_else(|| self.file_in(project), |place| place.file);
-        let span = place.map_or_else(|| self.span_in(project), |place| head_in(project, place));
+        let span = place.map_or_else(|| self.span_in_project(), |place| heads.find(place));
         let message = format!("the policy `{}` is broken: {}", self.name, self.because);
         let mut diagnostic = Diagnostic { severity: self.level, ..rule::BROKEN_POLICY.at(span, message) };
         for part in &path {
             let Some(place) = part.place.filter(|place| place.file == file) else { continue };
-            let span = head_in(project, place);
+            let span = heads.find(place);
             if span != diagnostic.span {
                 diagnostic = diagnostic.with_related(span, part.text.clone());
             }
@@ -182,7 +185,7 @@ impl Policy {
         if self.layer == Layer::Project { self.place.file.min(project.files().len()) } else { 0 }
     }
 
-    fn span_in(&self, _: &Project) -> Span {
+    fn span_in_project(&self) -> Span {
         if self.layer == Layer::Project { self.place.span } else { Span::at(0) }
     }
 }
@@ -269,11 +272,22 @@ fn read_policy(
     })
 }
 
-/// Returns the span of the head of a declaration, or the span itself if none starts there.
-fn head_in(project: &Project, place: FilePlace) -> Span {
-    let file = project.files().get(place.file);
-    let declared = file.and_then(|file| file.tree.walk().find(|pattern| pattern.span() == place.span));
-    declared.map_or(place.span, head_span)
+/// The heads of the declarations in some files, read once for each file.
+struct Heads<'p> {
+    project: &'p Project,
+    files: HashMap<usize, HashMap<Span, Span>>,
+}
+
+impl Heads<'_> {
+    /// Returns the span of the head of a declaration, or the span itself if no declaration is there.
+    fn find(&mut self, place: FilePlace) -> Span {
+        let heads = self.files.entry(place.file).or_insert_with(|| {
+            let patterns = self.project.files().get(place.file).into_iter().flat_map(|file| file.tree.walk());
+            let declared = patterns.filter(|pattern| DeclarationKind::from_pattern(*pattern).is_some());
+            declared.map(|pattern| (pattern.span(), head_span(pattern))).collect()
+        });
+        heads.get(&place.span).copied().unwrap_or(place.span)
+    }
 }
 
 /// Returns what makes a row an answer, step by step.

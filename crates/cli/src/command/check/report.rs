@@ -7,7 +7,7 @@ use patter::gram::{Diagnostic, LineIndex, Severity, Span};
 use patter::project::{Finding, LoadedProject, Project};
 use patter::query::{PathPart, Violation};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
 
@@ -20,9 +20,10 @@ pub(super) fn json(
     overrides: &UsedOverrides,
 ) -> String {
     let indexes = indexes(&loaded.project, findings, violations);
+    let paths = Paths::new(violations);
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
     let found: Vec<_> =
-        findings.iter().map(|finding| finding_json(&loaded.project, &indexes, violations, finding)).collect();
+        findings.iter().map(|finding| finding_json(&loaded.project, &indexes, &paths, finding)).collect();
     let file_json = |(path, cause): &(PathBuf, io::Error)| {
         let mut error = unreadable(&Input::Path(path.clone()), cause).to_json();
         if let Json::Object(error) = &mut error {
@@ -52,6 +53,7 @@ pub(super) fn sarif(
 ) -> String {
     let project = &loaded.project;
     let indexes = indexes(project, findings, violations);
+    let paths = Paths::new(violations);
     let mut rules: BTreeMap<&str, String> = BTreeMap::new();
     for finding in findings {
         let code = finding.diagnostic.code;
@@ -62,8 +64,7 @@ pub(super) fn sarif(
     let codes: Vec<_> = rules.keys().copied().collect();
     let rules: Vec<_> =
         rules.iter().map(|(code, title)| json!({ "id": code, "shortDescription": { "text": title } })).collect();
-    let results: Vec<_> =
-        findings.iter().map(|finding| result(project, &indexes, &codes, violations, finding)).collect();
+    let results: Vec<_> = findings.iter().map(|finding| result(project, &indexes, &codes, &paths, finding)).collect();
     let file_error = |(path, cause): &(PathBuf, io::Error)| unreadable(&Input::Path(path.clone()), cause);
     let unreadable: Vec<_> = loaded.unreadable.iter().map(file_error).collect();
     let notification = |problem: &CommandError| {
@@ -90,7 +91,7 @@ fn result(
     project: &Project,
     indexes: &BTreeMap<usize, LineIndex<'_>>,
     codes: &[&str],
-    violations: &[Violation],
+    paths: &Paths<'_>,
     finding: &Finding,
 ) -> Json {
     let Diagnostic { code, severity, span, message, related, hint } = &finding.diagnostic;
@@ -103,7 +104,7 @@ fn result(
         "message": { "text": text },
         "locations": [{ "physicalLocation": location(*span) }],
     });
-    let path = path_of(violations, finding);
+    let path = paths.of(finding);
     let steps = path.iter().filter_map(|part| Some((part.place?, part.text.as_str())));
     let mut places: Vec<_> =
         steps.map(|(place, text)| (physical(project, indexes, place.file, place.span), text)).collect();
@@ -122,10 +123,23 @@ fn result(
     result
 }
 
-/// Returns the path that breaks a policy, if the finding is about one.
-fn path_of<'v>(violations: &'v [Violation], finding: &Finding) -> &'v [PathPart] {
-    let violation = violations.iter().find(|violation| violation.finding == *finding);
-    violation.map_or(&[], |violation| &violation.path)
+/// The paths that break policies, by what is unique about their findings. The hint says the path in words.
+struct Paths<'v>(HashMap<(usize, &'v str, Option<&'v str>), &'v [PathPart]>);
+
+impl<'v> Paths<'v> {
+    fn new(violations: &'v [Violation]) -> Self {
+        let path = |violation: &'v Violation| (Self::key(&violation.finding), violation.path.as_slice());
+        Self(violations.iter().map(path).collect())
+    }
+
+    fn key(finding: &Finding) -> (usize, &str, Option<&str>) {
+        (finding.file, &finding.diagnostic.message, finding.diagnostic.hint.as_deref())
+    }
+
+    /// Returns the path that breaks a policy, if the finding is about one.
+    fn of(&self, finding: &Finding) -> &'v [PathPart] {
+        self.0.get(&Self::key(finding)).copied().unwrap_or_default()
+    }
 }
 
 /// SARIF has no place for a hint, so it follows the message.
@@ -145,7 +159,7 @@ fn physical(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, file: u
 fn finding_json(
     project: &Project,
     indexes: &BTreeMap<usize, LineIndex<'_>>,
-    violations: &[Violation],
+    paths: &Paths<'_>,
     finding: &Finding,
 ) -> Json {
     let Diagnostic { code, severity, span, message, related, hint } = &finding.diagnostic;
@@ -167,7 +181,7 @@ fn finding_json(
         "span": place(*span),
         "related": related,
     });
-    let path = path_of(violations, finding);
+    let path = paths.of(finding);
     if let (Json::Object(document), false) = (&mut document, path.is_empty()) {
         let part = |part: &PathPart| {
             let place = part.place.map(|place| project.location(place.file, place.span));

@@ -8,7 +8,7 @@ use patter::declare::DeclarationKind;
 use patter::gram::Dialect;
 use patter::library::{self, Library, find_unbound, find_unused_rules};
 use patter::os_error::describe;
-use patter::project::{CONFIG, Config, Environment, LoadError, LoadedProject, Project, ProjectCheck};
+use patter::project::{CONFIG, Config, Environment, LoadError, LoadedProject, Project, ProjectCheck, is_ignored};
 use patter::tool::Tool;
 use std::path::{Path, PathBuf};
 
@@ -78,10 +78,12 @@ pub(super) fn findings(
     }
     let library = library.unwrap_or(known.library());
     add_unbound(&mut findings, find_unused_rules(project, library));
+    findings.extend(known.policies().findings.clone());
+    let violations = known.violations(project, library, &findings);
+    findings.extend(violations.iter().map(|violation| violation.finding.clone()));
+    findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start));
     let mut checks = unused_rules(project, root, config, library);
-    findings.retain(|finding| {
-        finding.diagnostic.is_error() && !config.check.ignore.iter().any(|code| code == finding.diagnostic.code)
-    });
+    findings.retain(|finding| finding.diagnostic.is_error() && !is_ignored(finding, &config.check.ignore, &violations));
     if findings.is_empty() {
         checks.extend((!project.files().is_empty()).then(|| summary(project)));
         return checks;

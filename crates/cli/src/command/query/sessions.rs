@@ -1,6 +1,6 @@
 //! Questions about stored sessions.
 
-use super::{QueryCommand, stopped};
+use super::{QueryCommand, QueryFormat, stopped};
 use crate::error::CommandError;
 use crate::session::{OpenStore, state};
 use crate::ui;
@@ -29,11 +29,15 @@ impl QueryCommand {
                     continue;
                 }
             };
-            let found = Answer::new(&graph, query, limits, self.paths_wanted()).map_err(|stop| match stop {
+            let mut found = Answer::new(&graph, query, limits, self.paths_wanted()).map_err(|stop| match stop {
                 Stop::Rows(_) => stopped(&Stop::Rows(Limits::default().rows)),
                 stop => stopped(&stop),
             })?;
             limits.rows -= found.rows.len();
+            if self.format.format == QueryFormat::Text {
+                // A table has names only, and results of tools can be large.
+                found.forget_properties();
+            }
             answer.rows.extend(found.rows);
         }
         if answer.rows.is_empty() && has_problems {
