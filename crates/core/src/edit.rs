@@ -159,7 +159,7 @@ impl DeclarationEdit {
             }
             for element in &self.add {
                 let name = element_name(element);
-                let is_there = |other: Pattern<'_>| !removed(&other) && other.name().map(|it| it.into_owned()) == name;
+                let is_there = |other: Pattern<'_>| !removed(&other) && other.name().as_deref() == name.as_deref();
                 if !pattern.elements().any(is_there) {
                     edit.push_element(pattern, element);
                 }

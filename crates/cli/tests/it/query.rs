@@ -133,8 +133,7 @@ fn sessions_are_asked_for_calls_with_arguments() {
 
 fn policy(sealed: bool) -> String {
     format!(
-        "[no_silent_writes:Policy {{ forbid: {:?}, because: \"somebody must approve changes\", sealed: {sealed} }}]\n",
-        SILENT
+        "[no_silent_writes:Policy {{ forbid: {SILENT:?}, because: \"somebody must approve changes\", sealed: {sealed} }}]\n"
     )
 }
 
