@@ -149,6 +149,13 @@ impl Served {
     }
 }
 
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Returns a project whose agent pays for orders with the model and the cash desk at a port.
 pub(crate) fn shop(port: u16) -> Folder {
     let folder = Folder::new();

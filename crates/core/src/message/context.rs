@@ -83,6 +83,11 @@ pub fn estimate_tokens<'m>(messages: impl IntoIterator<Item = &'m Message>) -> u
     estimate_text(messages.into_iter().map(message_bytes).sum())
 }
 
+/// Returns about how many tokens a conversation has. Messages that were counted before are not read again.
+pub(crate) fn estimate_conversation(conversation: &Conversation) -> u64 {
+    estimate_text(conversation.sum(message_bytes))
+}
+
 /// Returns about how many tokens a text of so many bytes has.
 pub fn estimate_text(bytes: u64) -> u64 {
     bytes / BYTES_PER_TOKEN

@@ -37,6 +37,15 @@ struct Shared {
     /// The position of the first message with a call of that id. Locked while a message is added.
     calls: Mutex<HashMap<Box<str>, usize>>,
     encoded: Mutex<Encoded>,
+    sum: Mutex<Sum>,
+}
+
+/// The sum of a number of each of the first messages.
+#[derive(Default)]
+struct Sum {
+    /// The number of messages.
+    len: usize,
+    total: u64,
 }
 
 /// The JSON of messages as they were sent last.
@@ -130,6 +139,20 @@ impl Conversation {
         // The last calls may have lost results. What precedes a message of the user is complete.
         let last = self.range(0..self.checked).rposition(|message| matches!(message, Message::User { .. }));
         self.checked = last.unwrap_or(0);
+    }
+
+    /// Adds up a number of each message, which must be the same function each time. What was added up before is not read again,
+    /// so the cost does not grow with the conversation.
+    pub(crate) fn sum(&self, number: fn(&Message) -> u64) -> u64 {
+        let mut sum = self.shared.sum.lock().unwrap_or_else(PoisonError::into_inner);
+        if sum.len > self.len {
+            // Another copy is longer.
+            drop(sum);
+            return self.iter().map(number).sum();
+        }
+        sum.total += self.since(sum.len).map(number).sum::<u64>();
+        sum.len = self.len;
+        sum.total
     }
 
     /// Appends the first `len` messages to a list in the JSON of a request. What an earlier request over the same wire and to
@@ -311,5 +334,31 @@ impl Serialize for Conversation {
 impl<'de> Deserialize<'de> for Conversation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Vec::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Conversation;
+    use crate::message::context::message_bytes;
+    use crate::message::conversation::Message;
+
+    /// Copies that are extended, cut and continued differently have the sums of their own messages.
+    #[test]
+    fn sums_are_those_of_the_copy() {
+        let mut copies = vec![Conversation::default()];
+        let mut random: u32 = 7;
+        for step in 0..2000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let chosen = random as usize % copies.len();
+            let mut copy = copies[chosen].clone();
+            match random >> 29 {
+                0 => copy.truncate(copy.len() / 2),
+                1 if copies.len() < 8 => {}
+                _ => copy.push(Message::user("x".repeat(step % 13))),
+            }
+            assert_eq!(copy.sum(message_bytes), copy.iter().map(message_bytes).sum::<u64>(), "step {step}");
+            if random >> 29 == 1 && copies.len() < 8 { copies.push(copy) } else { copies[chosen] = copy }
+        }
     }
 }

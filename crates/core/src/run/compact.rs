@@ -2,7 +2,7 @@
 
 use super::spec::{ContextPolicy, ContextSpec};
 use super::{FailureKind, Run, RunError, RunFailure, RunOutcome, State};
-use crate::message::context::{CompactionPlan, estimate_tokens, plan_compaction, sent_messages};
+use crate::message::context::{CompactionPlan, estimate_conversation, estimate_tokens, plan_compaction, sent_messages};
 use crate::message::conversation::{Conversation, Message};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ impl Run {
 
     /// Returns about how many tokens the next request has, corrected by what the provider counted for the last one.
     pub fn estimated_tokens(&self) -> u64 {
-        let estimated = estimate_tokens(self.sent_messages().iter()).saturating_add(self.spec.context.overhead);
+        let estimated = self.uncorrected_tokens();
         let ContextState { estimated: before, counted, .. } = self.context;
         if before == 0 || counted == 0 {
             return estimated;
@@ -56,7 +56,7 @@ impl Run {
         }
         let overhead = self.spec.context.overhead.min(goal / 2);
         // The goal is in tokens of the provider, and the plan in estimated ones.
-        let estimated = estimate_tokens(self.sent_messages().iter()).saturating_add(self.spec.context.overhead);
+        let estimated = self.uncorrected_tokens();
         let goal = u128::from(goal) * u128::from(estimated) / u128::from(total.max(1));
         let goal = u64::try_from(goal).unwrap_or(u64::MAX).saturating_sub(overhead);
         plan_compaction(&self.conversation, goal, self.spec.context.policy == ContextPolicy::Compact)
@@ -92,8 +92,7 @@ impl Run {
     pub(super) fn count_context(&mut self, counted: u64) {
         self.context = ContextState::default();
         if self.spec.context.window.is_some() {
-            self.context.estimated =
-                estimate_tokens(self.sent_messages().iter()).saturating_add(self.spec.context.overhead);
+            self.context.estimated = self.uncorrected_tokens();
             self.context.counted = counted;
         }
     }
@@ -116,6 +115,16 @@ impl Run {
             return State::Done(RunOutcome::Failed(too_long(&message)));
         }
         if self.compaction_plan().is_some() { State::Compact } else { State::Model }
+    }
+
+    /// Returns about how many tokens the next request has, whatever the provider counted before.
+    fn uncorrected_tokens(&self) -> u64 {
+        let tokens = match self.sent_messages() {
+            Cow::Borrowed(all) => estimate_conversation(all),
+            // As long as the window of the model, however long the conversation is.
+            Cow::Owned(compacted) => estimate_tokens(compacted.iter()),
+        };
+        tokens.saturating_add(self.spec.context.overhead)
     }
 
     /// Returns how many tokens a request may have, if that is known.
