@@ -118,6 +118,25 @@ rules! {
     BROKEN_POLICY = "P152" Error "a broken policy";
     SEALED_POLICY = "P153" Error "a policy that replaces a sealed one";
     UNCHECKED_POLICY = "P154" Error "a policy that cannot be checked";
+
+    UNKNOWN_STEP = "P160" Warning "a step that calls nothing known";
+    BAD_STEP = "P161" Error "an invalid step";
+    BAD_EDGE = "P162" Error "an invalid edge";
+    UNREACHABLE_STEP = "P163" Error "a step that is never reached";
+    ENDLESS_STEP = "P164" Error "a step that leads to no end";
+    UNBOUNDED_CYCLE = "P165" Error "a cycle without a bound";
+    WAITING_JOIN = "P166" Error "steps that wait for each other";
+    INCOMPLETE_ROUTE = "P167" Error "a route that does not cover all values";
+    UNKNOWN_ROUTE_VALUE = "P168" Error "a condition that is never met";
+    WRONG_EDGE_TYPE = "P169" Error "a value that the next step does not accept";
+    MISSING_VALUE = "P170" Error "a placeholder whose value may be missing";
+    UNKNOWN_VALUE = "P171" Error "a placeholder without a value";
+    WRONG_RESULT_TYPE = "P172" Error "a workflow that returns another type than it declares";
+    SEVERAL_RESULTS = "P173" Error "a workflow with several results";
+    UNCLEAR_INPUT = "P174" Error "a step that receives several values";
+    TOO_MANY_ROUTES = "P175" Error "more routes than can be checked";
+    TOO_MANY_MODEL_CALLS = "P176" Error "more model calls than a workflow allows";
+    BAD_HANDOFF = "P177" Error "a hand-off without a conversation";
 }
 
 /// The pages of the rules of the notation. They are here because their examples are agents, which the notation itself does

@@ -8,7 +8,7 @@ use crate::setup::{Toolset, until_stopped};
 use crate::ui::{self, ThoughtLines};
 use clap::Args;
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Resume an interrupted run
 ///
@@ -18,6 +18,7 @@ use std::sync::Arc;
 #[command(after_help = "Examples:\n  \
                         patter resume\n  \
                         patter resume 20261115-1930 --repeat\n  \
+                        patter resume --answer \"Send a refund\"\n  \
                         patter resume --abandon")]
 pub(crate) struct Resume {
     /// Session, by its id or the start of it; by default the last with an unfinished run
@@ -30,6 +31,10 @@ pub(crate) struct Resume {
     /// Repeat calls that were in progress, without asking
     #[arg(long, conflicts_with = "abandon")]
     repeat: bool,
+
+    /// Answer the question that the run waits for, or the first of them
+    #[arg(long, value_name = "TEXT", conflicts_with = "abandon")]
+    answer: Option<String>,
 
     /// Abandon the run: cancel its open calls, so that the conversation can continue
     #[arg(long)]
@@ -50,7 +55,8 @@ impl Command for Resume {
     fn run(&self) -> CommandResult {
         let format = self.format.format;
         let opening = Opening::default();
-        let approver = TerminalApprover { yes: self.options.yes, repeat: self.repeat };
+        let approver =
+            TerminalApprover { yes: self.options.yes, repeat: self.repeat, answer: Mutex::new(self.answer.clone()) };
         let listener = listener(format, ThoughtLines::new(self.options.thinking), Arc::clone(&opening));
         let streamed = format.streamed_replies();
         let mut open =

@@ -71,7 +71,7 @@ impl Command for Run {
         }
         let format = self.format.format;
         let opening = Opening::default();
-        let approver = TerminalApprover { yes: self.options.yes, repeat: false };
+        let approver = TerminalApprover { yes: self.options.yes, ..TerminalApprover::default() };
         let listener = listener(format, ThoughtLines::new(self.options.thinking), Arc::clone(&opening));
         let mut open = self.options.open(&self.agent, &self.session, format.streamed_replies(), listener, approver)?;
         let compiled = open.compile()?;

@@ -161,7 +161,7 @@ impl ExperimentOptions {
         let configure = |driver: Driver| {
             let driver = driver.with_rules(rules.clone());
             if self.yes {
-                driver.with_approver(TerminalApprover { yes: true, repeat: false })
+                driver.with_approver(TerminalApprover { yes: true, ..TerminalApprover::default() })
             } else {
                 driver.with_approver(RefusingApprover)
             }

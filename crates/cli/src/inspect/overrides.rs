@@ -31,7 +31,7 @@ impl UsedOverrides {
         let callables = agents.iter().flat_map(|agent| &agent.spec().tools);
         let tools = callables.filter_map(|callable| match &callable.target {
             CallTarget::Tool { name, .. } => Some(name),
-            CallTarget::Agent { .. } | CallTarget::Client => None,
+            CallTarget::Agent { .. } | CallTarget::Client | CallTarget::Person => None,
         });
         Self::of_tools(tools, library)
     }

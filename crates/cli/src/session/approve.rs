@@ -1,19 +1,22 @@
 //! Approvals at the terminal.
 
-use super::question::answer_at_terminal;
+use super::question::{Asker, answer_at_terminal, ask_step};
 use crate::ui;
-use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN};
+use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, PersonAnswer};
 use patter::run::PendingCall;
 use patter::tool::{Answer, BoxFuture, Question};
 use std::io::{self, IsTerminal};
+use std::sync::{Mutex, PoisonError};
 
 /// Asks the person at the terminal, if there is one.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct TerminalApprover {
     /// Approve all calls.
     pub(crate) yes: bool,
     /// Repeat calls whose outcome is unknown.
     pub(crate) repeat: bool,
+    /// The answer to the first question of a workflow.
+    pub(crate) answer: Mutex<Option<String>>,
 }
 
 impl Approver for TerminalApprover {
@@ -52,6 +55,28 @@ impl Approver for TerminalApprover {
                 Some('y') => ApprovalAnswer::Approve,
                 _ => ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()),
             }
+        })
+    }
+
+    fn answer_step<'a>(
+        &'a self,
+        _: &'a str,
+        call: &'a PendingCall,
+        question: &'a str,
+        problem: Option<&'a str>,
+    ) -> BoxFuture<'a, PersonAnswer> {
+        Box::pin(async move {
+            let given = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(answer) = given {
+                return PersonAnswer::Answer(answer);
+            }
+            if !io::stdin().is_terminal() {
+                if let Some(problem) = problem {
+                    let _ = ui::warning(problem);
+                }
+                return PersonAnswer::Later;
+            }
+            ask_step(&Asker::Stderr, call, question, problem).await
         })
     }
 

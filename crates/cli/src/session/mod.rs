@@ -9,7 +9,7 @@ mod transcript;
 pub(crate) use approve::{TerminalApprover, refusal};
 use display::finish_suspended;
 pub(crate) use display::{Opening, finish_run, listener, session_line, unsaved_hint};
-pub(crate) use question::{Asker, TerminalRespondent, answer};
+pub(crate) use question::{Asker, TerminalRespondent, answer, ask_step};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, state, summary_json};
 

@@ -1,6 +1,8 @@
 //! Questions that MCP servers ask during a call, at the terminal.
 
 use crate::ui::{self, Screen, one_line};
+use patter::drive::PersonAnswer;
+use patter::run::PendingCall;
 use patter::tool::{Answer, BoxFuture, FormField, Question, QuestionKind, Respondent};
 use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal};
@@ -106,6 +108,18 @@ pub(crate) async fn answer(asker: &Asker, question: &Question) -> Answer {
             agreed(asker.confirm(&format!("allow it, for a reply of at most {max_tokens} tokens?")).await)
         }
         _ => Answer::Decline,
+    }
+}
+
+/// Asks the question of a step of a workflow. An empty line leaves it for later.
+pub(crate) async fn ask_step(asker: &Asker, call: &PendingCall, question: &str, problem: Option<&str>) -> PersonAnswer {
+    match problem {
+        Some(problem) => asker.note(&format!("  {}", one_line(problem, MAX_COLUMNS))),
+        None => asker.note(&format!("{} asks:{}", call.tool, quoted(question))),
+    }
+    match asker.line("  answer (empty to answer later):".to_owned()).await {
+        Some(answer) if !answer.trim().is_empty() => PersonAnswer::Answer(answer),
+        _ => PersonAnswer::Later,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::declare::{Agent, DeclarationKind, head_span};
 use crate::provider::{ModelRef, ModelRefError};
 use crate::rule;
 use crate::text::nearest;
+use crate::workflow::placeholder_findings;
 use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax};
 use std::collections::HashMap;
 
@@ -22,6 +23,7 @@ pub(super) const PROPERTIES: &[(&str, ValueKind)] = &[
     ("stop", ValueKind::StringOrList),
     ("seed", ValueKind::Integer { min: 0 }),
     ("reasoningEffort", ValueKind::OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max", "default"])),
+    ("takes", ValueKind::String),
     ("returns", ValueKind::String),
     ("maxTurns", ValueKind::Integer { min: 1 }),
     ("maxToolCalls", ValueKind::Integer { min: 1 }),
@@ -44,7 +46,9 @@ impl<'p> Checker<'p> {
         let Some(agent) = Agent::cast(pattern) else { return };
         self.check_model(pattern, &agent);
         self.check_fallbacks(pattern, &agent);
-        self.check_returns(pattern);
+        self.check_type(pattern, "returns");
+        self.check_type(pattern, "takes");
+        self.check_instruction_placeholders(pattern, &agent);
         for error in agent.rules("").1 {
             self.report(error);
         }
@@ -104,7 +108,7 @@ impl<'p> Checker<'p> {
                 (PatternKind::Reference, _) => self.check_delegate_name(element),
                 (_, Some(DeclarationKind::Agent)) => {
                     self.check_wire_name(element, "");
-                    self.check_agent(element);
+                    self.check_declaration(element);
                 }
                 (_, Some(DeclarationKind::Tool)) => self.check_tool(element),
                 _ => {
@@ -125,9 +129,19 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Reports an invalid type of the answer.
-    fn check_returns(&mut self, pattern: Pattern<'p>) {
-        let Some(value) = pattern.get("returns") else { return };
+    /// Reports placeholders in the instruction that are not fields of the input. Without `takes`, braces are only braces.
+    fn check_instruction_placeholders(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+        let (Some(instruction), Some(value)) = (agent.instruction(), pattern.get("instruction")) else { return };
+        let records = self.project.records();
+        let Some(Ok(takes)) = agent.takes(records) else { return };
+        for found in placeholder_findings(&instruction, value.span(), &takes, records) {
+            self.report(found);
+        }
+    }
+
+    /// Reports an invalid type of the answer or of the input.
+    pub(super) fn check_type(&mut self, pattern: Pattern<'p>, property: &str) {
+        let Some(value) = pattern.get(property) else { return };
         let Some(text) = value.read_text() else { return };
         let records = self.project.records();
         if let Err(error) = crate::types::signature::Type::parse(&text, records) {

@@ -125,7 +125,7 @@ impl<'p> Checker<'p> {
             return;
         }
         for member in self.project.members_in(&self.scope, pattern) {
-            let Some(name) = member.pattern.name() else { continue };
+            let Some(name) = member.name() else { continue };
             let found = self.full_names(member.pattern, &name);
             let Some(open) = writing.iter().find(|tool| found.contains(tool)) else { continue };
             let is_covered = |rule: &&Rule| rule.matches_tool(open) && (names(rule) || rule.decision > Decision::Allow);

@@ -8,6 +8,7 @@ mod toolkit;
 mod agent;
 mod callable;
 mod instruction;
+mod workflow;
 mod provider_schema;
 mod reference;
 mod depth;
@@ -18,6 +19,7 @@ mod notation;
 
 use crate::declare::project::{Declaration, Finding, Project};
 use crate::declare::scope::Scope;
+use crate::declare::workflow::is_workflow;
 use crate::declare::{DeclarationKind, head_span};
 use crate::permission;
 use crate::rule;
@@ -175,6 +177,7 @@ impl<'p> Checker<'p> {
 
     fn check_declaration(&mut self, pattern: Pattern<'p>) {
         match DeclarationKind::from_pattern(pattern) {
+            Some(DeclarationKind::Agent) if is_workflow(pattern) => self.check_workflow(pattern),
             Some(DeclarationKind::Agent) => self.check_agent(pattern),
             Some(DeclarationKind::Tool) => self.check_tool(pattern),
             Some(DeclarationKind::Toolbox) => self.check_toolbox(pattern),
@@ -221,7 +224,7 @@ impl<'p> Checker<'p> {
                 _ if is_label => format!("write `[name:{name} {{…}}]`; without a colon, `{name}` is read as the name"),
                 (Some(label), _) => format!("did you mean the label `{label}`?"),
                 (None, PatternKind::Bracket) => {
-                    "declarations need one of the labels Agent, Tool, Command, Http, Toolbox, Toolkit, Object, Cases and Policy"
+                    "declarations need one of the labels Agent, Workflow, Tool, Command, Http, Toolbox, Toolkit, Object, Cases and Policy"
                         .to_owned()
                 }
                 (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),

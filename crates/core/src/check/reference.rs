@@ -2,6 +2,7 @@
 
 use super::Checker;
 use crate::declare::scope::Candidate;
+use crate::declare::workflow::{self, StepKind, WorkflowSpec, callable_elements, callee};
 use crate::declare::{Agent, DeclarationKind, Element};
 use crate::permission::{Rule, ToolPattern};
 use crate::rule;
@@ -35,10 +36,23 @@ impl<'p> Checker<'p> {
         let caller = calls.add(self.file, pattern);
         if is_agent {
             self.scope.enter(pattern);
-            self.check_callables(pattern);
+            // No model chooses what a workflow calls.
+            if !workflow::is_workflow(pattern) {
+                self.check_callables(pattern);
+            }
         }
-        for element in pattern.elements() {
-            if element.kind() != PatternKind::Reference {
+        let is_workflow = is_agent && workflow::is_workflow(pattern);
+        let elements = if is_workflow { callable_elements(pattern) } else { pattern.elements().collect() };
+        for element in elements {
+            if let Some(name) = callee(element).filter(|_| is_workflow && element.kind() == PatternKind::Node) {
+                let found = self.project.resolve(&self.scope, &name);
+                self.check_step_callee(pattern, element, &name, &found);
+                if let [Candidate { kind: DeclarationKind::Agent, pattern, file: Some(file) }] = found.as_slice() {
+                    calls.push(caller, *file, *pattern);
+                }
+                used.extend(self.suggest(pattern, &name).map(str::to_owned));
+                used.insert(name.into_owned());
+            } else if element.kind() != PatternKind::Reference {
                 if is_agent {
                     self.check_second_meaning(pattern, element);
                     if DeclarationKind::from_pattern(element) == Some(DeclarationKind::Agent) {
@@ -259,6 +273,13 @@ impl<'p> Checker<'p> {
             collect_record_names(&signature.returns, &mut open);
         }
         let mut open: Vec<String> = open.into_iter().map(str::to_owned).collect();
+        for agent in project.files().iter().flat_map(|file| file.tree.walk()).filter_map(Agent::cast) {
+            for ty in agent_types(&agent, project.records()) {
+                let mut names = Vec::new();
+                collect_record_names(&ty, &mut names);
+                open.extend(names.into_iter().map(str::to_owned));
+            }
+        }
         let mut used = HashSet::new();
         while let Some(name) = open.pop() {
             let mut inner = Vec::new();
@@ -332,6 +353,17 @@ impl<'p> Calls<'p> {
         let callees = self.agents.get_index(index).map(|(_, (_, callees))| callees.as_slice()).unwrap_or_default();
         callees.iter().filter_map(|id| self.agents.get_index_of(id)).collect()
     }
+}
+
+/// Returns the types that an agent takes and returns, and those that people return in the steps of a workflow.
+fn agent_types(agent: &Agent, records: &Records) -> Vec<Type> {
+    let steps = agent.pattern().filter(|_| agent.is_workflow()).map(WorkflowSpec::read);
+    let asked = steps.iter().flat_map(|spec| &spec.steps).filter_map(|step| match &step.kind {
+        StepKind::Human { returns: Some(ty), .. } => Type::parse(&ty.text, records).ok(),
+        _ => None,
+    });
+    let own = [agent.takes(records), agent.returns(records)].into_iter().flatten().filter_map(Result::ok);
+    asked.chain(own).collect()
 }
 
 /// Returns the names of everything that an agent and the agents inside it may call.

@@ -79,7 +79,7 @@ impl<'p> Checker<'p> {
         }
         let mut names: HashMap<String, &Member<'p>> = HashMap::new();
         for member in members {
-            let Some(name) = member.pattern.name() else { continue };
+            let Some(name) = member.name() else { continue };
             let Some(first) = names.get(name.as_ref()) else {
                 names.insert(name.into_owned(), member);
                 continue;

@@ -1,11 +1,13 @@
 //! Agents that are ready to run: bound to their tools, with the schemas that the provider gets.
 
+use super::input::{delegate_definition, typed_input};
 use super::lock::declaration_text;
 use super::{Drift, LOCK_FILE, Lock};
 
 use crate::check::file_errors;
 use crate::declare::Agent;
 use crate::declare::project::{AgentSelectionError, Project};
+use crate::declare::workflow::WorkflowSpec;
 use crate::library::{
     BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, find_unused_rules, first_unused_rule,
 };
@@ -14,7 +16,7 @@ use crate::message::conversation::Conversation;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
 use crate::name::{FullName, WireName, WireNameError};
 use crate::permission::{Permissions, Rule};
-use crate::provider::{ModelRef, ModelRefError, known_model};
+use crate::provider::{ModelRef, ModelRefError, Provider, known_model};
 use crate::run::{self, Callable, ContextSpec, INPUT_ARGUMENTS, Limits, RunSpec};
 use crate::text::{milliseconds, nearest};
 use crate::types::definition::{Definition, hash};
@@ -23,6 +25,7 @@ use crate::types::schema::type_schema;
 use crate::types::signature::SignatureError;
 use crate::types::validator::Validator;
 use crate::wire::Wire;
+use crate::workflow::{Action, Callee, build_plan};
 use patter_gram::Diagnostic;
 use serde_json::{Map, Value as Json, json};
 use std::borrow::Cow;
@@ -112,6 +115,9 @@ struct Parts {
     lock_hash: String,
 }
 
+/// What stands for the model of a workflow.
+const WORKFLOW: &str = "workflow";
+
 /// An error that keeps an agent from running, found before a token is spent.
 #[derive(Debug, Error)]
 pub enum CompileError {
@@ -150,6 +156,14 @@ pub enum CompileError {
     /// The type of the answer is invalid.
     #[error("invalid `returns` of the agent `{agent}`: {error}")]
     Returns {
+        /// The agent.
+        agent: String,
+        /// What is wrong with the type.
+        error: SignatureError,
+    },
+    /// The type of the input is invalid.
+    #[error("invalid `takes` of the agent `{agent}`: {error}")]
+    Takes {
         /// The agent.
         agent: String,
         /// What is wrong with the type.
@@ -219,8 +233,15 @@ impl CompiledAgent {
             refuse_broken(project, file)?;
         }
         let missing = |property| CompileError::Missing { agent: name.clone(), property };
-        let instruction = agent.instruction().ok_or_else(|| missing("instruction"))?.into_owned();
+        let is_workflow = agent.is_workflow();
+        let instruction = match agent.instruction() {
+            _ if is_workflow => String::new(),
+            Some(instruction) => instruction.into_owned(),
+            None => return Err(missing("instruction")),
+        };
         let model = match (model, agent.model()) {
+            // It calls no model itself.
+            _ if is_workflow => ModelRef { provider: Provider::DEMO, id: String::new() },
             (Some(model), _) | (None, Some(Ok(model))) => model,
             (None, Some(Err(error))) => return Err(CompileError::Model { agent: name, error }),
             (None, None) => return Err(missing("model")),
@@ -238,6 +259,11 @@ impl CompiledAgent {
             Some(Err(error)) => return Err(CompileError::Returns { agent: name, error }),
             None => None,
         };
+        if let Some(Err(error)) = agent.takes(project.records()) {
+            return Err(CompileError::Takes { agent: name, error });
+        }
+        let takes = typed_input(agent, project.records());
+        let records = Arc::new(project.records().clone());
         let bindings = bind(agent, project, library, MatchMode::Compatible)?;
         let mut lock = Lock::default();
         lock.add(agent, project, &bindings, library);
@@ -246,6 +272,7 @@ impl CompiledAgent {
         let mut declared_schemas = HashMap::new();
         let mut validators = HashMap::new();
         let mut delegates = HashMap::new();
+        let mut callees = HashMap::new();
         for binding in bindings {
             let wire = WireName::from_full_name(&binding.name).map_err(|error| CompileError::Name {
                 agent: name.clone(),
@@ -256,14 +283,27 @@ impl CompiledAgent {
                 Target::Tool { name, declared } => {
                     let idempotent = library.get(name.as_str()).is_some_and(|entry| entry.value.is_idempotent());
                     let declared: Arc<Definition> = declared.into();
+                    callees.insert(binding.name.clone(), Callee::Tool { signature: declared.signature.clone() });
                     validators.insert(binding.name.clone(), Validator::new(Arc::clone(&declared)));
                     (declared.description.clone(), declared.input_schema(), run::CallTarget::Tool { name, idempotent })
                 }
                 Target::Agent { agent } => {
                     let name = agent.path().to_string();
                     let description = describe_delegate(&agent);
+                    if let Some(callee) = Callee::from_agent(&agent, &records) {
+                        callees.insert(binding.name.clone(), callee);
+                    }
+                    let schema = match typed_input(&agent, &records) {
+                        Some(takes) => {
+                            let definition = delegate_definition(&binding.name, &description, &takes, &records);
+                            let schema = definition.input_schema();
+                            validators.insert(binding.name.clone(), Validator::new(definition.into()));
+                            schema
+                        }
+                        None => delegate_schema(),
+                    };
                     delegates.insert(binding.name.clone(), *agent);
-                    (description, delegate_schema(), run::CallTarget::Agent { name })
+                    (description, schema, run::CallTarget::Agent { name })
                 }
             };
             let (provider_schema, strict_schema) = provider_schemas(&schema, &model);
@@ -274,6 +314,16 @@ impl CompiledAgent {
             }
             offered.push(tool);
             tools.push(Callable { name: binding.name, target });
+        }
+        let workflow = agent.pattern().filter(|_| is_workflow).map(|pattern| {
+            let spec = WorkflowSpec::read(pattern);
+            build_plan(&spec, takes.as_ref(), &records, &|name| callees.get(name).cloned())
+        });
+        if let Some(plan) = &workflow {
+            // No model sees the tools.
+            offered.clear();
+            let people = plan.steps.iter().filter(|step| matches!(step.action, Action::Ask { .. }));
+            tools.extend(people.map(|step| Callable { name: step.name.clone(), target: run::CallTarget::Person }));
         }
         let declared_limits = agent.declared_limits();
         let defaults = Limits::default();
@@ -290,6 +340,8 @@ impl CompiledAgent {
         let text = declaration_text(agent, project);
         let hash = hash(text.as_bytes());
         let mut spec = RunSpec { agent: name, hash, tools, limits, returns: returns.clone(), ..RunSpec::default() };
+        spec.takes = takes.map(|takes| type_schema(&takes, &records));
+        spec.workflow = workflow.map(Arc::new);
         let settings = agent.settings();
         spec.context = context_spec(agent, &model, &settings, &instruction, &offered);
         let request = Request {
@@ -300,8 +352,12 @@ impl CompiledAgent {
             settings: &settings,
             returns: returns.as_ref(),
         };
+        let mut frame = request.template();
+        if is_workflow {
+            frame.model = WORKFLOW.to_owned();
+        }
         let parts = Parts {
-            frame: Arc::new(request.template()),
+            frame: Arc::new(frame),
             agent: agent.clone(),
             delegates,
             model,
@@ -344,6 +400,16 @@ impl CompiledAgent {
     /// Returns the model.
     pub fn model(&self) -> &ModelRef {
         &self.parts.model
+    }
+
+    /// Returns the name of the model for people and logs: a workflow has none, and is named as what it is.
+    pub fn model_name(&self) -> String {
+        if self.is_workflow() { WORKFLOW.to_owned() } else { self.model().to_string() }
+    }
+
+    /// Returns whether it is a workflow.
+    pub fn is_workflow(&self) -> bool {
+        self.parts.spec.workflow.is_some()
     }
 
     /// Returns the same agent with the models to call if its own is not available, in order.
@@ -453,7 +519,7 @@ impl CompiledAgent {
             run::CallTarget::Tool { name, .. } => Some(name.clone()),
             // Rules are about the name that the agent calls, wherever the other agent is declared.
             run::CallTarget::Agent { .. } => FullName::parse(&callable.name).ok(),
-            run::CallTarget::Client => None,
+            run::CallTarget::Client | run::CallTarget::Person => None,
         });
         let rules = self.parts.rules.iter().cloned().chain(others).map(|rule| self.parts.toolkits.expand(rule));
         Permissions::for_declared(tools).with_all(rules)

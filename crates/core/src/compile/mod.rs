@@ -7,6 +7,7 @@ mod drift;
 mod lock;
 mod agent;
 mod client;
+mod input;
 
 pub use agent::{CompileError, CompiledAgent, select_agent};
 pub use client::ClientToolError;

@@ -1,5 +1,6 @@
 //! Declarations of agents.
 
+use super::workflow::{callable_elements, callee, is_workflow};
 use super::{DeclarationKind, OwnedPattern, ToolSpec, format_text};
 use crate::permission::{Decision, Rule};
 use crate::provider::{ModelRef, ModelRefError};
@@ -100,6 +101,11 @@ impl Agent {
             .then(|| Self { pattern: OwnedPattern::new(pattern) })
     }
 
+    /// Returns whether it is a workflow: its elements are paths of steps, and it has no model of its own.
+    pub fn is_workflow(&self) -> bool {
+        self.pattern().is_some_and(is_workflow)
+    }
+
     /// Returns the instruction.
     pub fn instruction(&self) -> Option<Cow<'_, str>> {
         self.pattern.text("instruction")
@@ -113,7 +119,7 @@ impl Agent {
     /// Iterates over the tools and agents that it may call, in order.
     pub fn elements(&self) -> impl Iterator<Item = Element> {
         let elements: Vec<_> =
-            self.pattern().into_iter().flat_map(Pattern::elements).filter_map(Element::cast).collect();
+            self.pattern().into_iter().flat_map(callable_elements).filter_map(Element::cast).collect();
         elements.into_iter()
     }
 
@@ -207,6 +213,7 @@ impl Element {
     pub(crate) fn can_cast(pattern: Pattern<'_>) -> bool {
         match pattern.kind() {
             PatternKind::Reference => pattern.identifier().is_some(),
+            PatternKind::Node => callee(pattern).is_some(),
             _ => matches!(
                 DeclarationKind::from_pattern(pattern),
                 Some(DeclarationKind::Agent | DeclarationKind::Tool | DeclarationKind::Implementation)
@@ -219,6 +226,9 @@ impl Element {
         match (pattern.kind(), DeclarationKind::from_pattern(pattern)) {
             (PatternKind::Reference, _) => {
                 Some(Element::Reference { name: pattern.name()?.into_owned(), span: pattern.span() })
+            }
+            (PatternKind::Node, _) => {
+                Some(Element::Reference { name: callee(pattern)?.into_owned(), span: pattern.span() })
             }
             (_, Some(DeclarationKind::Agent)) => Agent::cast(pattern).map(Element::Agent),
             (_, Some(DeclarationKind::Tool | DeclarationKind::Implementation)) => {

@@ -67,6 +67,7 @@ mod agent;
 mod setting;
 mod toolbox;
 mod toolkit;
+pub mod workflow;
 mod implementation;
 pub mod sandbox;
 pub mod http;
@@ -92,7 +93,7 @@ use std::borrow::Cow;
 /// The kind of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeclarationKind {
-    /// An agent.
+    /// An agent, or a workflow, which is an agent for those who call it.
     Agent,
     /// A tool without an implementation.
     Tool,
@@ -116,8 +117,9 @@ pub enum DeclarationKind {
 
 impl DeclarationKind {
     /// The labels of declarations.
-    pub const LABELS: [&'static str; 12] = [
+    pub const LABELS: [&'static str; 13] = [
         "Agent",
+        "Workflow",
         "Tool",
         "ToolSpecification",
         "Http",
@@ -144,7 +146,7 @@ impl DeclarationKind {
             return None;
         }
         pattern.labels().find_map(|label| match label.as_ref() {
-            "Agent" => Some(DeclarationKind::Agent),
+            "Agent" | "Workflow" => Some(DeclarationKind::Agent),
             "Tool" | "ToolSpecification" => Some(DeclarationKind::Tool),
             "Http" | "Command" => Some(DeclarationKind::Implementation),
             "Toolbox" => Some(DeclarationKind::Toolbox),

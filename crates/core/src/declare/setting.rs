@@ -65,6 +65,19 @@ impl Agent {
         Some(Type::parse(&text, records))
     }
 
+    /// Parses the type of the input, if one is declared. Otherwise the input is text.
+    ///
+    /// ```
+    /// use patter_core::{declare::Agent, gram::parse, types::signature::{Records, Shape}};
+    /// let (tree, _) = parse("[a:Agent {takes: 'Int'}]");
+    /// let agent = Agent::cast(tree.patterns().next().unwrap()).unwrap();
+    /// assert_eq!(agent.takes(&Records::default()).unwrap().unwrap().shape, Shape::Integer);
+    /// ```
+    pub fn takes(&self, records: &Records) -> Option<Result<Type, SignatureError>> {
+        let text = self.pattern()?.get("takes")?.read_text()?;
+        Some(Type::parse(&text, records))
+    }
+
     fn value(&self, key: &str) -> Option<Value> {
         self.pattern()?.value(key)
     }

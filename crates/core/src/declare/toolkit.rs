@@ -2,6 +2,7 @@
 
 use super::project::{Declaration, Project};
 use super::scope::Scope;
+use super::workflow::{callable_elements, callee};
 use super::{Agent, DeclarationKind, Element, OwnedPattern};
 use indexmap::IndexSet;
 use patter_gram::{Pattern, PatternKind};
@@ -34,7 +35,7 @@ impl Toolkit {
     /// Iterates over its tools and the toolkits that it includes, in order.
     pub fn elements(&self) -> impl Iterator<Item = Element> {
         let elements: Vec<_> =
-            self.pattern().into_iter().flat_map(Pattern::elements).filter_map(Element::cast).collect();
+            self.pattern().into_iter().flat_map(callable_elements).filter_map(Element::cast).collect();
         elements.into_iter()
     }
 }
@@ -52,6 +53,11 @@ impl<'p> Member<'p> {
     /// Returns the element of the agent: the member itself, or the reference to its toolkit.
     pub fn element(&self) -> Pattern<'p> {
         self.toolkit.unwrap_or(self.pattern)
+    }
+
+    /// Returns the name under which the agent calls it.
+    pub fn name(&self) -> Option<Cow<'p, str>> {
+        if self.pattern.kind() == PatternKind::Node { callee(self.pattern) } else { self.pattern.name() }
     }
 
     /// Returns the name of the toolkit.
@@ -86,7 +92,7 @@ impl Project {
     pub(crate) fn members_in<'p>(&'p self, scope: &Scope<'p>, agent: Pattern<'p>) -> Vec<Member<'p>> {
         let mut members: Vec<Member<'p>> = Vec::new();
         let mut by_name: HashMap<Cow<'p, str>, usize> = HashMap::new();
-        for element in agent.elements().filter(|element| Element::can_cast(*element)) {
+        for element in callable_elements(agent).into_iter().filter(|element| Element::can_cast(*element)) {
             let found = match element.kind() {
                 PatternKind::Reference => self.resolve(scope, &element.name().unwrap_or_default()),
                 _ => Vec::new(),
@@ -98,7 +104,7 @@ impl Project {
             let own = Some(Member { pattern: element, toolkit: None }).filter(|_| tools.is_none());
             let tools = tools.into_iter().flatten().map(|pattern| Member { pattern, toolkit: Some(element) });
             for member in own.into_iter().chain(tools) {
-                let name = member.pattern.name().unwrap_or_default();
+                let name = member.name().unwrap_or_default();
                 let earlier = by_name.get(&name).and_then(|index| members.get(*index));
                 // Only toolkits may overlap: a tool that the agent itself has twice is a mistake.
                 let is_from_toolkit = |earlier: &Member<'p>| earlier.toolkit.or(member.toolkit).is_some();
@@ -128,7 +134,7 @@ impl Project {
             }
             match self.included_toolkit(pattern) {
                 Some(inner) => open.push(inner),
-                None if Element::can_cast(pattern) => tools.push(pattern),
+                None if pattern.kind() != PatternKind::Node && Element::can_cast(pattern) => tools.push(pattern),
                 None => {}
             }
         }

@@ -12,7 +12,7 @@ impl Differ<'_> {
         let (before, _) = old.rules("");
         let (after, _) = new.rules("");
         let toolkits = Toolkits::new(self.new, &Library::<()>::default());
-        let names = self.new.members(new).into_iter().filter_map(|member| Some(member.pattern.name()?.into_owned()));
+        let names = self.new.members(new).into_iter().filter_map(|member| Some(member.name()?.into_owned()));
         let names: Vec<_> = names.collect();
         let may_apply = |rule: &Rule| may_apply(&toolkits.expand(rule.clone()), &names);
         for (judgement, description) in compare(&before, &after, may_apply) {

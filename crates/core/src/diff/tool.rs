@@ -108,7 +108,7 @@ impl Differ<'_> {
         let called: HashSet<_> = agents
             .flat_map(|agent| {
                 let members = self.old.members(&agent);
-                members.iter().filter_map(|member| Some(member.pattern.name()?.into_owned())).collect::<Vec<_>>()
+                members.iter().filter_map(|member| Some(member.name()?.into_owned())).collect::<Vec<_>>()
             })
             .collect();
         called.contains(name) || called.contains(&full)

@@ -143,7 +143,8 @@ impl EventLog {
                 *self = Self::new(&self.model, &self.bindings);
                 return self.start(run);
             }
-            RunInput::ReplyInterrupted { .. }
+            RunInput::StepsPlanned { .. }
+            | RunInput::ReplyInterrupted { .. }
             | RunInput::ModelFailed { .. }
             | RunInput::CallApproved { .. }
             | RunInput::CallRefused { .. }
@@ -218,6 +219,7 @@ impl EventLog {
             }
             Step::CallModel { .. }
             | Step::Compact
+            | Step::Plan
             | Step::CallTools { .. }
             | Step::AwaitClient { .. }
             | Step::Done(_) => {}

@@ -147,7 +147,8 @@ const fn is_infrastructure(kind: FailureKind) -> bool {
         | FailureKind::ToolCalls
         | FailureKind::Tokens
         | FailureKind::Cost
-        | FailureKind::Deadline => false,
+        | FailureKind::Deadline
+        | FailureKind::Step => false,
     }
 }
 

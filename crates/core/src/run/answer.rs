@@ -25,6 +25,15 @@ pub(super) fn parse(text: &str, schema: &Json) -> Result<Json, String> {
     }
 }
 
+/// Returns a value that matches the schema, or describes what is wrong with it.
+pub(super) fn check(value: Json, schema: &Json) -> Result<Json, String> {
+    let declared = Signature::from_schemas(&no_arguments(), Some(schema)).map_err(|error| error.to_string())?;
+    match declared.signature.returns.check(&value, &declared.records) {
+        Ok(()) => Ok(value),
+        Err(mismatches) => Err(join(&mismatches)),
+    }
+}
+
 /// Returns the schema of a tool without parameters.
 pub(super) fn no_arguments() -> Json {
     json!({ "type": "object" })

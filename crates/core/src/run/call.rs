@@ -26,6 +26,9 @@ pub enum Step<'r> {
         /// [`PendingCall::is_in_doubt`] says whether to ask before repeating it.
         calls: Vec<&'r PendingCall>,
     },
+    /// Make the calls of a workflow that [`Run::planned_calls`](super::Run::planned_calls) returns known, with
+    /// [`Run::steps_planned`](super::Run::steps_planned).
+    Plan,
     /// Ask whether calls may be made, then [`Run::approve`](super::Run::approve) or [`Run::refuse`](super::Run::refuse)
     /// one or more of them. The step is returned again for the rest.
     AskApproval {
@@ -57,6 +60,12 @@ pub struct PendingCall {
     pub approved: bool,
     /// Whether the call has been started.
     pub started: bool,
+    /// The time until which a person has to answer, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
+    /// The call whose conversation it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
 }
 
 /// A call that needs approval.
@@ -121,12 +130,20 @@ impl Slot {
 
     /// Returns the call if it is open and made here, not by the client.
     pub(super) fn own_call(&self) -> Option<&PendingCall> {
-        self.open().filter(|call| call.target != CallTarget::Client)
+        self.open().filter(|call| !call.target.is_outside())
     }
 
-    /// Returns the call if the client makes it.
+    /// Returns the call if the client makes it, or a person answers it.
     pub(super) fn client_call(&self) -> Option<&PendingCall> {
-        self.open().filter(|call| call.target == CallTarget::Client)
+        self.open().filter(|call| call.target.is_outside())
+    }
+
+    /// Returns the id and the result, if there is one.
+    pub(super) fn outcome(&self) -> Option<(&str, &ToolOutcome)> {
+        match self {
+            Slot::Closed { id, outcome, .. } => Some((id, outcome)),
+            Slot::AwaitingApproval { .. } | Slot::Open(_) => None,
+        }
     }
 
     pub(super) fn approval_request(&self) -> Option<ApprovalRequest<'_>> {

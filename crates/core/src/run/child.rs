@@ -1,6 +1,7 @@
 //! Runs of agents called by other agents.
 
 use super::{CallTarget, Limits, PendingCall, Run, RunError, RunSpec, StartError, State};
+use crate::message::conversation::Conversation;
 use serde_json::Value as Json;
 use thiserror::Error;
 
@@ -32,12 +33,27 @@ impl Run {
     /// `message`. It may use no more than what is left of this run's limits.
     ///
     /// Report its answer or failure with [`Run::call_finished`], and its usage with [`Run::add_usage`].
-    pub fn start_child(&self, call_id: &str, mut spec: RunSpec, now: u64) -> Result<Run, ChildError> {
+    pub fn start_child(&self, call_id: &str, spec: RunSpec, now: u64) -> Result<Run, ChildError> {
+        self.start_child_with(call_id, spec, Conversation::default(), now)
+    }
+
+    /// Starts the run of an agent that this run called, continuing the conversation of the agent that handed over to it.
+    pub fn start_child_with(
+        &self,
+        call_id: &str,
+        mut spec: RunSpec,
+        conversation: Conversation,
+        now: u64,
+    ) -> Result<Run, ChildError> {
         let call = self.find_open_call(call_id)?;
         let CallTarget::Agent { name } = &call.target else {
             return Err(ChildError::NotAnAgent { tool: call.tool.clone() });
         };
-        let input = input(&call.arguments).ok_or_else(|| ChildError::NoInput { agent: name.clone() })?;
+        let input = match &spec.takes {
+            Some(schema) if is_object(schema) => Some(call.arguments.to_string()),
+            _ => input(&call.arguments),
+        };
+        let input = input.ok_or_else(|| ChildError::NoInput { agent: name.clone() })?;
         let Limits { max_depth, max_tokens, max_cost, .. } = self.spec.limits;
         let used = self.usage.input_tokens.saturating_add(self.usage.output_tokens);
         let limits = &mut spec.limits;
@@ -46,7 +62,9 @@ impl Run {
         limits.max_tokens = min_limit(limits.max_tokens, max_tokens.map(|limit| limit.saturating_sub(used)));
         let cost_left = max_cost.map(|limit| limit.saturating_sub(self.spent.known()));
         limits.max_cost = min_limit(limits.max_cost, cost_left);
-        Ok(Run { depth: self.depth.saturating_add(1), ..Run::start(spec, Vec::new(), &input, now)? })
+        let depth = self.depth.saturating_add(1);
+        let continues = call.continues.clone();
+        Ok(Run { depth, continues, ..Run::start(spec, conversation, &input, now)? })
     }
 
     pub(crate) fn find_open_call(&self, call_id: &str) -> Result<&PendingCall, RunError> {
@@ -73,6 +91,11 @@ fn input(arguments: &Json) -> Option<String> {
         Json::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
+}
+
+/// Returns whether the arguments of a call are the input itself, because it is an object.
+fn is_object(schema: &Json) -> bool {
+    schema.get("type").and_then(Json::as_str) == Some("object") || schema.get("$ref").is_some()
 }
 
 fn min_limit<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {

@@ -56,6 +56,8 @@ pub enum FailureKind {
     Cost,
     /// The deadline passed.
     Deadline,
+    /// A step of a workflow failed.
+    Step,
     /// The run could not be saved. Nothing continues unsaved.
     Store,
 }
@@ -73,6 +75,14 @@ pub enum StartError {
         number: usize,
         /// The call it refers to.
         id: String,
+    },
+    /// The input does not have the type that the agent takes.
+    #[error("the input does not match what `{agent}` takes: {message}")]
+    Input {
+        /// The agent.
+        agent: String,
+        /// What is wrong with it.
+        message: String,
     },
     /// The schema of the answer is invalid.
     #[error("invalid answer schema: {0}")]
@@ -106,6 +116,14 @@ pub enum RunError {
         /// The call.
         id: String,
     },
+    /// A person answered with something else than what was asked for.
+    #[error("the answer to `{id}` does not match its type: {message}")]
+    WrongAnswer {
+        /// The call.
+        id: String,
+        /// What is wrong with it.
+        message: String,
+    },
     /// The call does not need approval.
     #[error("the call `{id}` is not waiting for approval")]
     NoApprovalPending {
@@ -129,7 +147,8 @@ impl FailureKind {
             | FailureKind::ToolCalls
             | FailureKind::Tokens
             | FailureKind::Cost
-            | FailureKind::Deadline => "ToolError",
+            | FailureKind::Deadline
+            | FailureKind::Step => "ToolError",
             FailureKind::Store => "StoreError",
         }
     }
@@ -139,7 +158,7 @@ impl StartError {
     /// Returns the error name: `ValidationError` or `ConfigurationError`.
     pub const fn name(&self) -> &'static str {
         match self {
-            StartError::EmptyInput | StartError::Conversation { .. } => "ValidationError",
+            StartError::EmptyInput | StartError::Conversation { .. } | StartError::Input { .. } => "ValidationError",
             StartError::Returns(_) => "ConfigurationError",
         }
     }

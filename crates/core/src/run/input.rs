@@ -1,6 +1,6 @@
 //! The start of a run and everything it receives afterwards, as serializable values.
 
-use super::{Limits, PendingCall, Ruling, Run, RunError, RunFailure, RunSpec, StartError};
+use super::{Limits, PendingCall, PlannedCall, Ruling, Run, RunError, RunFailure, RunSpec, StartError};
 use crate::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use crate::message::request::Reply;
 use crate::permission::Decision;
@@ -18,6 +18,9 @@ pub struct RunStart {
     pub depth: u32,
     /// The input from the user or the calling agent.
     pub input: String,
+    /// The call of the same run whose conversation this run continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
     /// The start time in milliseconds.
     pub at: u64,
 }
@@ -54,6 +57,17 @@ pub enum RunInput {
         /// How the call of the model went.
         #[serde(default, skip_serializing_if = "CallTiming::is_empty")]
         timing: CallTiming,
+        /// The time in milliseconds.
+        at: u64,
+    },
+    /// A workflow makes calls: [`Run::steps_planned`].
+    #[serde(rename = "planned")]
+    StepsPlanned {
+        /// The calls.
+        calls: Vec<PlannedCall>,
+        /// The rulings on them, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rulings: Vec<Ruling>,
         /// The time in milliseconds.
         at: u64,
     },
@@ -227,8 +241,8 @@ impl CallTiming {
 impl Run {
     /// Recreates a run as it started. [`Run::start`] does the same for a run that a user starts.
     pub fn from_start(start: RunStart, conversation: impl Into<Conversation>) -> Result<Self, StartError> {
-        let RunStart { spec, depth, input, at } = start;
-        Ok(Self { depth, ..Self::start(spec, conversation, &input, at)? })
+        let RunStart { spec, depth, input, continues, at } = start;
+        Ok(Self { depth, continues, ..Self::start(spec, conversation, &input, at)? })
     }
 
     /// Returns the parameters the run was started with.
@@ -237,7 +251,8 @@ impl Run {
             Some(Message::User { text }) => text.clone(),
             Some(Message::Assistant { .. } | Message::Tool { .. } | Message::Compacted { .. }) | None => String::new(),
         };
-        RunStart { spec: self.spec.clone(), depth: self.depth, input, at: self.clock.start }
+        let continues = self.continues.clone();
+        RunStart { spec: self.spec.clone(), depth: self.depth, input, continues, at: self.clock.start }
     }
 
     /// Applies an input to the run.
@@ -247,6 +262,11 @@ impl Run {
                 let rulings = RefCell::new(rulings.into_iter());
                 let missing = || Ruling { decision: Decision::Deny, because: "no ruling was recorded".into() };
                 self.model_replied(reply, at, &|_: &PendingCall| rulings.borrow_mut().next().unwrap_or_else(missing))
+            }
+            RunInput::StepsPlanned { calls, rulings, at } => {
+                let rulings = RefCell::new(rulings.into_iter());
+                let missing = || Ruling { decision: Decision::Deny, because: "no ruling was recorded".into() };
+                self.steps_planned(calls, at, &|_: &PendingCall| rulings.borrow_mut().next().unwrap_or_else(missing))
             }
             RunInput::ReplyInterrupted { text } => self.reply_interrupted(text),
             RunInput::ModelFailed { failure, at, .. } => self.model_failed(failure, at),

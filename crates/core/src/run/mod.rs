@@ -27,6 +27,7 @@ mod receive;
 mod input;
 mod child;
 mod compact;
+mod workflow;
 mod response;
 
 pub use answer::unfenced;
@@ -38,6 +39,7 @@ pub use input::{CallDelay, CallTiming, RunInput, RunStart};
 pub use response::{Invocation, InvocationResult, Response};
 pub use save::RunLoadError;
 pub use spec::{CallTarget, Callable, ClientAdditions, ClientTool, ContextPolicy, ContextSpec, Limits, RunSpec};
+pub use workflow::PlannedCall;
 
 use crate::message::conversation::{Conversation, Message, Messages, Usage};
 use crate::provider::price::{Bill, Cost};
@@ -105,6 +107,12 @@ pub struct Run {
     clock: Clock,
     #[serde(default, skip_serializing_if = "ContextState::is_default")]
     context: ContextState,
+    /// Whether a workflow makes further calls, which have not been planned.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    needs_plan: bool,
+    /// The call of the same run whose conversation this one continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    continues: Option<String>,
     /// The durations of finished calls in milliseconds, by call id.
     durations: BTreeMap<String, u64>,
 }
@@ -143,6 +151,9 @@ impl Run {
         if input.trim().is_empty() {
             return Err(StartError::EmptyInput);
         }
+        if let Some(schema) = &spec.takes {
+            answer::parse(input, schema).map_err(|message| StartError::Input { agent: spec.agent.clone(), message })?;
+        }
         if let Some(schema) = &spec.returns {
             Signature::from_schemas(&answer::no_arguments(), Some(schema)).map_err(StartError::Returns)?;
         }
@@ -164,9 +175,16 @@ impl Run {
             answer_retries: 0,
             clock: Clock { start: now, elapsed: 0 },
             context: ContextState::default(),
+            needs_plan: false,
+            continues: None,
             durations: BTreeMap::new(),
         };
-        run.call_model();
+        if run.is_workflow() {
+            run.state = State::Tools(Vec::new());
+            run.follow_workflow();
+        } else {
+            run.call_model();
+        }
         Ok(run)
     }
 
@@ -179,6 +197,7 @@ impl Run {
             State::Model => return Step::CallModel { messages: &self.conversation },
             State::Compact => return Step::Compact,
             State::Done(outcome) => return Step::Done(outcome),
+            State::Tools(_) if self.needs_plan => return Step::Plan,
             State::Tools(slots) => slots,
         };
         let calls: Vec<_> = slots.iter().filter_map(Slot::own_call).collect();
@@ -200,9 +219,14 @@ impl Run {
         self.slots().iter().filter_map(Slot::approval_request)
     }
 
-    /// Iterates over the calls that the client makes and has not reported a result for.
+    /// Iterates over the calls that the client makes, or a person answers, and that have no result yet.
     pub fn client_calls(&self) -> impl Iterator<Item = &PendingCall> {
         self.slots().iter().filter_map(Slot::client_call)
+    }
+
+    /// Iterates over the calls that a person answers and has not answered.
+    pub fn person_calls(&self) -> impl Iterator<Item = &PendingCall> {
+        self.client_calls().filter(|call| call.target == CallTarget::Person)
     }
 
     /// Iterates over the calls that started and have no result yet. After loading a run, none of them is in progress.
@@ -306,7 +330,8 @@ impl Run {
 
     fn limit_failure(&self) -> Option<RunFailure> {
         let Limits { max_model_calls, max_tokens, max_cost, .. } = &self.spec.limits;
-        if self.model_calls >= *max_model_calls {
+        // A workflow has no model of its own.
+        if self.model_calls >= *max_model_calls && !self.is_workflow() {
             let message = format!("reached the limit of {max_model_calls} model calls without an answer");
             return Some(RunFailure { kind: FailureKind::ModelCalls, message });
         }

@@ -22,7 +22,8 @@ impl Run {
         duration_ms: u64,
         now: u64,
     ) -> Result<(), RunError> {
-        self.open_call(call_id)?;
+        let call = self.open_call(call_id)?.clone();
+        let outcome = self.read_answer(&call, outcome)?;
         let outcome = match outcome {
             ToolOutcome::Value { value } if is_too_deep(&value) => {
                 let message = format!("the result is nested more than {MAX_DEPTH} levels deep");
@@ -138,6 +139,9 @@ impl Run {
 
     /// Moves on to the model once all calls have results.
     pub(super) fn settle(&mut self) {
+        if self.is_workflow() {
+            return self.follow_workflow();
+        }
         match &mut self.state {
             State::Tools(slots) if slots.iter().all(Slot::is_closed) => {
                 self.conversation.extend(std::mem::take(slots).into_iter().map(Slot::into_message));

@@ -103,7 +103,7 @@ impl Run {
 
     /// Returns the pending call, or the outcome that the model reads if it cannot be made. `cut_off` says why its arguments
     /// may be incomplete.
-    fn pending(&self, call: &ToolCall, cut_off: Option<&str>) -> Result<PendingCall, ToolOutcome> {
+    pub(super) fn pending(&self, call: &ToolCall, cut_off: Option<&str>) -> Result<PendingCall, ToolOutcome> {
         let error = |message| ToolOutcome::Error { message };
         let tool = &call.tool;
         let target = self.spec.target(tool).ok_or_else(|| error(self.unknown_tool(tool)))?;
@@ -128,6 +128,8 @@ impl Run {
             target: target.clone(),
             approved: false,
             started: false,
+            expires_at: None,
+            continues: None,
         })
     }
 
@@ -187,7 +189,7 @@ impl Run {
     }
 }
 
-fn rule_on(call: PendingCall, decide: &dyn Fn(&PendingCall) -> Ruling) -> Slot {
+pub(super) fn rule_on(call: PendingCall, decide: &dyn Fn(&PendingCall) -> Ruling) -> Slot {
     let Ruling { decision, because } = decide(&call);
     match decision {
         Decision::Allow => Slot::Open(call),

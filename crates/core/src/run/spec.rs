@@ -4,8 +4,10 @@ pub use crate::message::context::ContextPolicy;
 
 use crate::name::FullName;
 use crate::provider::price::Cost;
+use crate::workflow::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::sync::Arc;
 
 /// The parts of an agent that a run depends on.
 ///
@@ -31,6 +33,12 @@ pub struct RunSpec {
     /// The JSON Schema of the answer, if answers are structured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Json>,
+    /// The JSON Schema of the input, if it is not text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes: Option<Json>,
+    /// The plan of a workflow, which makes the calls instead of a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Arc<Plan>>,
     /// What happens when the conversation outgrows the window of the model.
     #[serde(default, skip_serializing_if = "ContextSpec::is_default")]
     pub context: ContextSpec,
@@ -110,6 +118,15 @@ pub enum CallTarget {
     },
     /// The client that started the run: it has tools of its own, and reports their results.
     Client,
+    /// A person, who answers a question.
+    Person,
+}
+
+impl CallTarget {
+    /// Returns whether the result comes from outside: nothing here makes the call.
+    pub fn is_outside(&self) -> bool {
+        matches!(self, CallTarget::Client | CallTarget::Person)
+    }
 }
 
 /// The limits of a run.

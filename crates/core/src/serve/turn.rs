@@ -92,7 +92,8 @@ impl TurnEnd {
                     | FailureKind::ToolCalls
                     | FailureKind::Tokens
                     | FailureKind::Cost
-                    | FailureKind::Deadline => ApiErrorKind::Run,
+                    | FailureKind::Deadline
+                    | FailureKind::Step => ApiErrorKind::Run,
                 };
                 Some(ApiError::new(kind, failure.message.clone()))
             }

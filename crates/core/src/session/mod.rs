@@ -238,7 +238,8 @@ impl Log {
                 if run.is_empty() {
                     self.start_run(start)?;
                 } else {
-                    let started = Run::from_start(start, Vec::new()).map_err(|error| self.error(&error))?;
+                    let before = self.continued_conversation(&run, start.continues.as_ref());
+                    let started = Run::from_start(start, before).map_err(|error| self.error(&error))?;
                     self.child_runs.insert(run, started);
                 }
             }
@@ -306,6 +307,13 @@ impl Log {
     /// Returns the run of an agent called by the open run, directly or indirectly.
     pub fn child_run(&self, path: &[String]) -> Option<&Run> {
         self.child_runs.get(path)
+    }
+
+    /// Returns the conversation that the run of a called agent continues: that of another call of the same run.
+    fn continued_conversation(&self, path: &[String], continues: Option<&String>) -> Conversation {
+        let Some((continues, (_, above))) = continues.zip(path.split_last()) else { return Conversation::default() };
+        let before: RunPath = above.iter().chain([continues]).cloned().collect();
+        self.child_runs.get(&before).map_or_else(Conversation::default, |run| run.conversation().clone())
     }
 
     /// Returns the frame of an agent's model when it last ran.

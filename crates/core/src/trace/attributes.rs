@@ -104,6 +104,7 @@ pub(super) const fn failure_type(failure: &RunFailure) -> &'static str {
         FailureKind::Tokens => "tokens",
         FailureKind::Cost => "cost",
         FailureKind::Deadline => "deadline",
+        FailureKind::Step => "step",
         FailureKind::Store => "store",
     }
 }

@@ -18,6 +18,7 @@ pub(super) struct OpenRun {
     agent: String,
     /// The version of the agent.
     hash: String,
+    is_workflow: bool,
     template: Option<Arc<RequestTemplate>>,
     start: u64,
     /// The time of the last input.
@@ -61,6 +62,7 @@ impl OpenRun {
             path,
             agent: run.spec().agent.clone(),
             hash: run.spec().hash.clone(),
+            is_workflow: run.is_workflow(),
             template,
             start,
             now: start,
@@ -123,7 +125,14 @@ impl OpenRun {
                 .with_if("gen_ai.output.messages", output)
         });
         let new = run.conversation().since(self.seen_messages);
-        for call in new.flat_map(Message::calls) {
+        self.requested(run, new.flat_map(Message::calls));
+        spans.extend(self.settle(turn, run));
+        spans
+    }
+
+    /// Notes calls that the model or the workflow requests.
+    pub(super) fn requested<'c>(&mut self, run: &Run, calls: impl Iterator<Item = &'c ToolCall>) {
+        for call in calls {
             let request = run.approval_requests().find(|request| request.call.id == call.id);
             let target = run.spec().tools.iter().find(|callable| callable.name == call.tool);
             let open = OpenCall {
@@ -137,8 +146,6 @@ impl OpenRun {
             };
             self.calls.insert(call.id.clone(), open);
         }
-        spans.extend(self.settle(turn, run));
-        spans
     }
 
     /// Ends the call of the model with a failure.
@@ -299,13 +306,14 @@ impl OpenRun {
             None => turn.parent,
             Some((call_id, path)) => Some(turn.call_span(path, call_id)),
         };
-        let name = format!("invoke_agent {}", self.agent);
+        let operation = if self.is_workflow { "invoke_workflow" } else { "invoke_agent" };
+        let name = format!("{operation} {}", self.agent);
         let version = self.hash.get(..12).map(str::to_owned);
         Span {
             parent,
             attributes: Attributes::of_session(&turn.session)
-                .with("gen_ai.operation.name", "invoke_agent")
-                .with("gen_ai.agent.name", self.agent.as_str())
+                .with("gen_ai.operation.name", operation)
+                .with(if self.is_workflow { "gen_ai.workflow.name" } else { "gen_ai.agent.name" }, self.agent.as_str())
                 .with_if("gen_ai.agent.version", version)
                 .with_model(self.template.as_deref())
                 .with_if("error.type", error)

@@ -218,6 +218,10 @@ impl SessionSpans {
         let mut spans = match input {
             RunInput::ModelReplied { reply, timing, .. } => open.replied(&turn, run, reply, timing),
             RunInput::ModelFailed { failure, timing, .. } => open.failed(&turn, run, failure, timing),
+            RunInput::StepsPlanned { calls, .. } => {
+                open.requested(run, calls.iter().map(|planned| &planned.call));
+                Vec::new()
+            }
             RunInput::CallStarted { call_id, at } => {
                 open.call_started(call_id, *at);
                 Vec::new()
@@ -286,6 +290,7 @@ impl SessionSpans {
 fn time(input: &RunInput) -> Option<u64> {
     match input {
         RunInput::ModelReplied { at, .. }
+        | RunInput::StepsPlanned { at, .. }
         | RunInput::ModelFailed { at, .. }
         | RunInput::CallFinished { at, .. }
         | RunInput::CallRefused { at, .. }

@@ -45,3 +45,4 @@ mod signatures;
 mod stats;
 mod toolkits;
 mod wire;
+mod workflow;

@@ -16,6 +16,19 @@ pub trait Approver: Send + Sync {
         Box::pin(async { ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()) })
     }
 
+    /// Answers the question of a step of a workflow. `problem` says what was wrong with the answer before. By default
+    /// nobody answers now, and the run waits until somebody does.
+    fn answer_step<'a>(
+        &'a self,
+        agent: &'a str,
+        call: &'a PendingCall,
+        question: &'a str,
+        problem: Option<&'a str>,
+    ) -> BoxFuture<'a, PersonAnswer> {
+        let _ = (agent, call, question, problem);
+        Box::pin(async { PersonAnswer::Later })
+    }
+
     /// Answers a question that a tool asks during a call. By default it is declined.
     fn answer<'a>(&'a self, agent: &'a str, question: &'a Question) -> BoxFuture<'a, Answer> {
         let _ = (agent, question);
@@ -35,9 +48,28 @@ impl<A: Approver + ?Sized> Approver for Arc<A> {
         (**self).repeat(agent, call)
     }
 
+    fn answer_step<'a>(
+        &'a self,
+        agent: &'a str,
+        call: &'a PendingCall,
+        question: &'a str,
+        problem: Option<&'a str>,
+    ) -> BoxFuture<'a, PersonAnswer> {
+        (**self).answer_step(agent, call, question, problem)
+    }
+
     fn answer<'a>(&'a self, agent: &'a str, question: &'a Question) -> BoxFuture<'a, Answer> {
         (**self).answer(agent, question)
     }
+}
+
+/// The answer to the question of a step of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PersonAnswer {
+    /// What the person wrote.
+    Answer(String),
+    /// Nobody answers now. Other calls of the run end, and then the run is suspended.
+    Later,
 }
 
 /// The answer to a request for approval.

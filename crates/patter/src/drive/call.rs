@@ -8,7 +8,7 @@ use super::listener::emit;
 use crate::tool::{Approval, CallError, CallHost, CallRequest, CancellationToken, Executor, ToolEvent, ToolEventKind};
 use patter_core::compile::CompiledAgent;
 use patter_core::event::RunEventKind;
-use patter_core::message::conversation::{ToolOutcome, Usage};
+use patter_core::message::conversation::{Conversation, ToolOutcome, Usage};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
 use patter_core::provider::price::Bill;
@@ -16,7 +16,8 @@ use patter_core::run::{CallTarget, PendingCall, Ruling, Run, RunOutcome};
 use patter_core::session::{LogEntry, RunPath};
 use patter_core::wire::remove_optional_nulls;
 use serde_json::Value as Json;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A call to be made.
@@ -28,6 +29,8 @@ pub(super) struct CallTask {
     pub(super) path: RunPath,
     /// The calling run at the time of the call, if the call is to an agent.
     pub(super) parent: Option<Run>,
+    /// The conversations of the agents that a workflow called, by call.
+    pub(super) conversations: Arc<Mutex<HashMap<String, Conversation>>>,
     pub(super) used: UsedBefore,
     /// What the calling run may use.
     pub(super) account: Arc<Account>,
@@ -78,7 +81,7 @@ pub(super) fn ruling(executor: &Executor, call: &PendingCall) -> Ruling {
             Err(error) => Ruling { decision: Decision::Deny, because: error.to_string() },
         },
         // The client decides about its own tools.
-        CallTarget::Client => Ruling { decision: Decision::Allow, because: String::new() },
+        CallTarget::Client | CallTarget::Person => Ruling { decision: Decision::Allow, because: String::new() },
     }
 }
 
@@ -94,7 +97,7 @@ impl CallTask {
                 finished
             }
             // A run never asks to start these.
-            CallTarget::Client => (ToolOutcome::Cancelled, Sampled::default()),
+            CallTarget::Client | CallTarget::Person => (ToolOutcome::Cancelled, Sampled::default()),
         };
         let duration = start.elapsed();
         let Sampled { usage, model_calls, spent } = used;
@@ -185,6 +188,22 @@ impl CallTask {
         })
     }
 
+    fn conversations(&self) -> MutexGuard<'_, HashMap<String, Conversation>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the conversation of the agent that handed over to this one.
+    fn continued_conversation(&self) -> Conversation {
+        let Some(continues) = &self.call.continues else { return Conversation::default() };
+        if let Some(conversation) = self.conversations().get(continues) {
+            return conversation.clone();
+        }
+        // That agent ran before the run resumed.
+        let path: RunPath = self.path.iter().chain([continues]).cloned().collect();
+        let before = self.driver.journal.as_ref().and_then(|journal| journal.unfinished_run(&path));
+        before.map(Run::into_conversation).unwrap_or_default()
+    }
+
     /// Calls an agent. Returns `None` if its run is suspended.
     async fn call_agent(&self, name: &str) -> Option<(ToolOutcome, Sampled)> {
         let failed = |message: String| Some((ToolOutcome::Error { message }, Sampled::default()));
@@ -203,13 +222,22 @@ impl CallTask {
         let unfinished = self.driver.journal.as_ref().and_then(|journal| journal.unfinished_run(&path));
         let (run, start) = match unfinished {
             Some(run) => (run, Start::Resumed),
-            None => match parent.start_child(&self.call.id, compiled.spec().clone(), now_ms()) {
+            None => match parent.start_child_with(
+                &self.call.id,
+                compiled.spec().clone(),
+                self.continued_conversation(),
+                now_ms(),
+            ) {
                 Ok(run) => (run, Start::New),
                 Err(error) => return failed(error.to_string()),
             },
         };
         let account = Some(Arc::clone(&self.account));
         let run = self.driver.perform(&compiled, run, path, start, account, &self.cancellation).await;
+        if parent.is_workflow() {
+            let conversation = run.conversation().clone();
+            self.conversations().insert(self.call.id.clone(), conversation);
+        }
         let outcome = match run.outcome() {
             Some(RunOutcome::Answer { value: Some(value), .. }) => ToolOutcome::Value { value: value.clone() },
             // The calling model must not take a part for the whole.

@@ -71,6 +71,9 @@ impl Respondent for RunHost {
         request: SamplingRequest,
     ) -> BoxFuture<'a, Result<SampledReply, String>> {
         Box::pin(async move {
+            if self.compiled.is_workflow() {
+                return Err("a workflow has no model".to_owned());
+            }
             if !matches!(self.ask(question).await, Answer::Accept(_)) {
                 return Err("the person did not agree".to_owned());
             }

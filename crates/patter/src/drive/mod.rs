@@ -13,10 +13,11 @@ mod host;
 mod pieces;
 mod model_call;
 mod compact;
+mod step;
 mod run_task;
 mod compare;
 
-pub use approve::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
+pub use approve::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, PersonAnswer, RefusingApprover};
 pub use budget::Budget;
 pub use clock::{milliseconds, now_ms};
 pub(crate) use compact::summary_messages;

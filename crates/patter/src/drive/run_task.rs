@@ -14,10 +14,11 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use patter_core::compile::CompiledAgent;
 use patter_core::event::{EventLog, RunEventKind};
+use patter_core::message::conversation::{Conversation, Message};
 use patter_core::run::{CallTarget, PendingCall, Run, RunInput, RunOutcome, Step};
 use patter_core::session::{LogEntry, RunPath};
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 impl Driver {
@@ -43,7 +44,13 @@ impl Driver {
         cancellation: &'d CancellationToken,
     ) -> BoxFuture<'d, Run> {
         let account = Account::of_run(&run, account);
-        Box::pin(RunTask::new(self, compiled, run, path, account, cancellation).run_to_end(start))
+        Box::pin(async move {
+            let compiled = match run.new_messages().next() {
+                Some(Message::User { text }) => compiled.for_input(text),
+                _ => compiled.clone(),
+            };
+            RunTask::new(self, &compiled, run, path, account, cancellation).run_to_end(start).await
+        })
     }
 }
 
@@ -70,6 +77,8 @@ pub(super) struct RunTask<'d> {
     undecided: HashSet<String>,
     /// Whether it called agents whose runs are suspended.
     has_suspended_calls: bool,
+    /// The conversations of the agents that a workflow called, by call, for those that continue them.
+    conversations: Arc<Mutex<HashMap<String, Conversation>>>,
 }
 
 /// The next step, without borrowing the run.
@@ -79,6 +88,9 @@ enum NextStep {
     /// The calls to start; those under way are awaited.
     CallTools(Vec<PendingCall>),
     Ask(PendingCall, String),
+    /// A workflow makes further calls.
+    Plan,
+    AskPerson(PendingCall),
     /// Everything that is left needs somebody who is not there: wait for the calls under way, then stop.
     Suspend,
     Done,
@@ -95,7 +107,7 @@ impl<'d> RunTask<'d> {
     ) -> Self {
         let executor = Executor::new(Arc::clone(&driver.library), driver.permissions(compiled));
         let executor = executor.with_state(driver.state.clone());
-        let event_log = EventLog::new(&compiled.model().to_string(), compiled.bindings_hash());
+        let event_log = EventLog::new(&compiled.model_name(), compiled.bindings_hash());
         Self {
             driver,
             compiled,
@@ -109,13 +121,14 @@ impl<'d> RunTask<'d> {
             sampled: SampledTotal::default(),
             undecided: HashSet::new(),
             has_suspended_calls: false,
+            conversations: Arc::default(),
         }
     }
 
     async fn run_to_end(mut self, start: Start) -> Run {
         tracing::debug!(
             agent = self.compiled.name(),
-            model = %self.compiled.model(),
+            model = self.compiled.model_name(),
             depth = self.run.depth(),
             "{}",
             match start {
@@ -189,21 +202,28 @@ impl<'d> RunTask<'d> {
                 }
                 continue;
             }
+            if let NextStep::Plan = self.next_step() {
+                self.plan();
+                continue;
+            }
             // An error ends the run, which the next step shows.
             let _ = self.save().await;
+            self.expire_questions();
             match self.next_step() {
                 NextStep::Done => break,
                 _ if is_paused && running.is_empty() => break,
                 NextStep::CallModel => self.call_model().await,
                 NextStep::Compact => self.compact().await,
+                NextStep::Plan => self.plan(),
+                NextStep::AskPerson(call) => self.ask_person(&call, &mut running).await,
                 NextStep::Suspend if running.is_empty() => break,
                 NextStep::CallTools(_) if running.is_empty() && self.has_suspended_calls => break,
                 // No call is under way, so waiting would never end.
                 NextStep::CallTools(_) if running.is_empty() => self.cancel(),
                 NextStep::CallTools(_) | NextStep::Suspend => {
                     match interruptible(self.cancellation, self.time_left(), running.next()).await {
-                        Ok(Some(CallEnd::Finished(result))) => self.finish_call(result),
-                        Ok(Some(CallEnd::Suspended) | None) => self.has_suspended_calls = true,
+                        Ok(Some(ended)) => drop(self.end_call(ended)),
+                        Ok(None) => self.has_suspended_calls = true,
                         Err(interruption) => self.interrupt(interruption),
                     }
                 }
@@ -269,17 +289,58 @@ impl<'d> RunTask<'d> {
         match self.run.step() {
             Step::CallModel { .. } => NextStep::CallModel,
             Step::Compact => NextStep::Compact,
+            Step::Plan => NextStep::Plan,
             Step::CallTools { calls } => {
+                let is_starting = calls.iter().any(|call| !call.started);
+                if let Some(call) = self.next_question().filter(|_| !is_starting) {
+                    return NextStep::AskPerson(call);
+                }
                 NextStep::CallTools(calls.into_iter().filter(|call| !call.started).cloned().collect())
             }
             Step::AskApproval { calls } => {
                 match calls.iter().find(|question| !self.undecided.contains(&question.call.id)) {
                     Some(question) => NextStep::Ask(question.call.clone(), question.because.to_owned()),
-                    None => NextStep::Suspend,
+                    None => match self.next_question() {
+                        Some(call) => NextStep::AskPerson(call),
+                        None => NextStep::Suspend,
+                    },
                 }
             }
-            Step::AwaitClient { .. } => NextStep::Suspend,
+            Step::AwaitClient { .. } => match self.next_question() {
+                Some(call) => NextStep::AskPerson(call),
+                None => NextStep::Suspend,
+            },
             Step::Done(_) => NextStep::Done,
+        }
+    }
+
+    /// Returns a question to a person that nobody postponed.
+    fn next_question(&self) -> Option<PendingCall> {
+        self.run.person_calls().find(|call| !self.undecided.contains(&call.id)).cloned()
+    }
+
+    /// Returns whether something can be done before a person has answered.
+    pub(super) fn has_other_work(&self) -> bool {
+        matches!(self.next_step(), NextStep::Plan | NextStep::Ask(..))
+            || matches!(self.next_step(), NextStep::CallTools(calls) if !calls.is_empty())
+    }
+
+    /// Notes that nobody answers a question now.
+    pub(super) fn postpone(&mut self, call_id: String) {
+        self.undecided.insert(call_id);
+    }
+
+    /// Notes how a call ended. Returns whether it has a result.
+    pub(super) fn end_call(&mut self, ended: CallEnd) -> bool {
+        match ended {
+            CallEnd::Finished(result) => {
+                self.finish_call(result);
+                true
+            }
+            CallEnd::Suspended => {
+                self.has_suspended_calls = true;
+                false
+            }
         }
     }
 
@@ -333,7 +394,7 @@ impl<'d> RunTask<'d> {
     }
 
     /// Appends the unsaved entries to the journal. A run that cannot be saved fails.
-    async fn save(&mut self) -> Result<(), JournalError> {
+    pub(super) async fn save(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &self.driver.journal else { return Ok(()) };
         // Resuming by itself is not worth saving.
         if let [] | [LogEntry::InputReceived { input: RunInput::Resumed { .. }, .. }] = self.unsaved.as_slice() {
@@ -383,6 +444,7 @@ impl<'d> RunTask<'d> {
             executor: self.executor.clone(),
             // Only the run of a called agent needs the run that called it.
             parent: matches!(call.target, CallTarget::Agent { .. }).then(|| self.run.clone()),
+            conversations: self.conversations.clone(),
             path: self.path.clone(),
             used: self.used_before(),
             account: Arc::clone(&self.account),

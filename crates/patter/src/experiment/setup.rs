@@ -29,7 +29,7 @@ pub(super) fn setup_hash(driver: &Driver, compiled: &CompiledAgent, others: &[St
                     let files = tool.map(|tool| tool.value.implementation.files()).unwrap_or_default();
                     parts.extend(files.iter().map(|path| file_hash(path)));
                 }
-                CallTarget::Client => {}
+                CallTarget::Client | CallTarget::Person => {}
                 CallTarget::Agent { name } => waiting.extend(driver.compile_named(name).and_then(Result::ok)),
             }
         }

@@ -233,6 +233,7 @@ fn bindings(host: &Host, access: &Access, transcript: &Transcript) -> BTreeMap<S
                 }
                 CallTarget::Agent { name } => format!("the agent {name}"),
                 CallTarget::Client => "the client".to_owned(),
+                CallTarget::Person => "a person".to_owned(),
             };
             bindings.insert(callable.name.clone(), bound);
         }

@@ -287,6 +287,7 @@ fn input_row(
             row.kind = Kind::Run;
             row.name = match other {
                 RunInput::Cancelled { .. } => "cancelled",
+                RunInput::StepsPlanned { .. } => "steps planned",
                 RunInput::Resumed { .. } => "resumed",
                 RunInput::LimitsChanged { .. } => "limits changed",
                 _ => "time passed",

@@ -1,9 +1,9 @@
 //! Approvals within the conversation.
 
-use crate::session::{Asker, answer, refusal};
+use crate::session::{Asker, answer, ask_step, refusal};
 use crate::ui::style::{ACCENT, BOLD, CAUTION, DIM};
 use crate::ui::{Screen, columns, fitting, key, line};
-use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
+use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, PersonAnswer, RefusingApprover};
 use patter::run::PendingCall;
 use patter::tool::{Answer, BoxFuture, Question};
 use serde_json::Value as Json;
@@ -75,6 +75,21 @@ impl Approver for ChatApprover {
                 _ => ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()),
             }
         })
+    }
+
+    fn answer_step<'a>(
+        &'a self,
+        agent: &'a str,
+        call: &'a PendingCall,
+        question: &'a str,
+        problem: Option<&'a str>,
+    ) -> BoxFuture<'a, PersonAnswer> {
+        match &self.screen {
+            Some(screen) => {
+                Box::pin(async move { ask_step(&Asker::Screen(Arc::clone(screen)), call, question, problem).await })
+            }
+            None => RefusingApprover.answer_step(agent, call, question, problem),
+        }
     }
 
     fn answer<'a>(&'a self, agent: &'a str, question: &'a Question) -> BoxFuture<'a, Answer> {

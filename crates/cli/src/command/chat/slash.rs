@@ -147,6 +147,7 @@ impl Conversation {
             let (bound, full) = match &tool.target {
                 CallTarget::Agent { name } => (format!("the agent `{name}`"), FullName::parse(&tool.name).ok()),
                 CallTarget::Client => ("the client".to_owned(), None),
+                CallTarget::Person => ("a person".to_owned(), None),
                 CallTarget::Tool { name, .. } => {
                     let layer = driver.library().resolve(name.as_str()).map(|entry| entry.layer.name());
                     (format!("{name}, {} layer", layer.unwrap_or("unknown")), Some(name.clone()))

@@ -63,6 +63,7 @@ pub fn stop_reason(end: &TurnEnd) -> Result<StopReason, RpcError> {
             | FailureKind::Answer
             | FailureKind::Cost
             | FailureKind::Deadline
+            | FailureKind::Step
             | FailureKind::Store => {
                 let failed = || ApiError::new(ApiErrorKind::Run, failure.message.clone());
                 Err(end.error().unwrap_or_else(failed).into())

@@ -42,7 +42,7 @@ impl ToolKind {
         let name = match callable.map(|callable| &callable.target) {
             Some(CallTarget::Tool { name, .. }) => name,
             Some(CallTarget::Agent { .. }) => return Self::Think,
-            Some(CallTarget::Client) | None => return Self::Other,
+            Some(CallTarget::Client | CallTarget::Person) | None => return Self::Other,
         };
         let Some(tool) = agent.bindings().tools.iter().find(|tool| tool.name == name.as_str()) else {
             return Self::Other;

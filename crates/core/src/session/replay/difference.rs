@@ -101,6 +101,15 @@ pub enum Difference {
         /// The current target.
         now: String,
     },
+    /// A step of a workflow is called differently, or only then, or only now.
+    Step {
+        /// The call.
+        call_id: String,
+        /// The recorded call.
+        then: Option<String>,
+        /// The current call.
+        now: Option<String>,
+    },
     /// The permission decision about a call changed.
     Ruling {
         /// The tool.
@@ -219,6 +228,11 @@ impl fmt::Display for Difference {
             Difference::TargetChanged { tool, then, now } => {
                 write!(f, "the target of `{tool}` changed from `{then}` to `{now}`")
             }
+            Difference::Step { call_id, then: Some(then), now: Some(now) } => {
+                write!(f, "step `{call_id}` changed from {then} to {now}")
+            }
+            Difference::Step { call_id, now: Some(_), .. } => write!(f, "step `{call_id}` starts, and did not then"),
+            Difference::Step { call_id, .. } => write!(f, "step `{call_id}` no longer starts"),
             Difference::Ruling { tool, then, now } => write!(
                 f,
                 "permission for `{tool}` changed from {} ({}) to {} ({})",

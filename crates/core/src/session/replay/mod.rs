@@ -11,7 +11,7 @@ pub use difference::{Difference, differences};
 use crate::message::conversation::{Conversation, Message};
 use crate::message::request::{Reply, RequestTemplate};
 use crate::permission::Decision;
-use crate::run::{CallTarget, PendingCall, Ruling, Run, RunError, RunInput, RunSpec, RunStart};
+use crate::run::{CallTarget, PendingCall, PlannedCall, Ruling, Run, RunError, RunInput, RunSpec, RunStart};
 use crate::session::{Log, LogEntry, LogError, RunPath};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -239,27 +239,31 @@ impl<'c> Comparer<'c> {
             return self.report(agents, 1, vec![Difference::AgentMissing { agent }]);
         };
         let mut spec = current.spec.clone();
-        let RunStart { spec: recorded, depth, input, at } = start;
+        let RunStart { spec: recorded, depth, input, continues, at } = start;
+        // The run of an agent that took over a conversation starts with that.
+        let history = self.recorded_run(path).filter(|_| !path.is_empty()).map(|run| {
+            let before = run.conversation().len() - run.new_messages().len();
+            Conversation::from(run.conversation().range(0..before).cloned().collect::<Vec<_>>())
+        });
         let started = match parent {
             // The text is unchanged, but limits may have been set outside of it.
             _ if spec.hash == recorded.hash => {
                 spec.limits = recorded.limits;
                 spec.context = recorded.context;
-                Run::from_start(
-                    RunStart { spec, depth, input, at },
-                    if path.is_empty() { before } else { Conversation::default() },
-                )
-                .map_err(|error| error.to_string())
+                Run::from_start(RunStart { spec, depth, input, continues, at }, history.unwrap_or(before))
+                    .map_err(|error| error.to_string())
             }
             Some((call, Some(parent))) => match (parent.run.start_child(call, spec.clone(), at), self.on_difference) {
                 (Ok(run), _) => Ok(run),
                 // The call is already finished here, or was not made.
                 (Err(_), OnDifference::Continue) => {
-                    Run::from_start(RunStart { spec, depth, input, at }, Vec::new()).map_err(|error| error.to_string())
+                    let start = RunStart { spec, depth, input, continues, at };
+                    Run::from_start(start, history.unwrap_or_default()).map_err(|error| error.to_string())
                 }
                 (Err(error), OnDifference::Stop) => Err(error.to_string()),
             },
-            _ => Run::from_start(RunStart { spec, depth, input, at }, before).map_err(|error| error.to_string()),
+            _ => Run::from_start(RunStart { spec, depth, input, continues, at }, before)
+                .map_err(|error| error.to_string()),
         };
         match started {
             Ok(run) => {
@@ -291,6 +295,10 @@ impl<'c> Comparer<'c> {
                     self.found.identical += 1;
                 }
                 result
+            }
+            RunInput::StepsPlanned { calls, rulings, at } => {
+                found.extend(replayed.compare_steps(&calls, at));
+                replayed.run.apply(RunInput::StepsPlanned { calls, rulings, at }).map_err(|error| error.to_string())
             }
             input => {
                 // A changed frame matters only once the model is called.
@@ -373,6 +381,27 @@ impl ReplayedRun<'_> {
         })
     }
 
+    /// Returns the steps of a workflow that are now called differently, or not at all.
+    fn compare_steps(&self, then: &[PlannedCall], at: u64) -> Vec<Difference> {
+        let now = self.run.planned_calls(at);
+        let text = |call: &PlannedCall| format!("{}({})", call.call.tool, call.call.arguments);
+        let mut found = Vec::new();
+        for recorded in then {
+            let current = now.iter().find(|current| current.call.id == recorded.call.id);
+            if current.is_none_or(|current| current.call != recorded.call) {
+                let call_id = recorded.call.id.clone();
+                found.push(Difference::Step { call_id, then: Some(text(recorded)), now: current.map(text) });
+            }
+        }
+        let is_new = |current: &&PlannedCall| !then.iter().any(|recorded| recorded.call.id == current.call.id);
+        found.extend(now.iter().filter(is_new).map(|current| Difference::Step {
+            call_id: current.call.id.clone(),
+            then: None,
+            now: Some(text(current)),
+        }));
+        found
+    }
+
     /// Supplies recorded results that had no input of their own, such as errors of calls to unknown tools, if the run is
     /// waiting for them. Differences in results it is not waiting for have already been reported.
     fn catch_up(&mut self, then: &Conversation, at: u64) {
@@ -443,6 +472,7 @@ impl RuledCall {
             CallTarget::Tool { name, .. } => name.to_string(),
             CallTarget::Agent { name } => name.clone(),
             CallTarget::Client => "the client".to_owned(),
+            CallTarget::Person => "a person".to_owned(),
         };
         Self { id: call.id.clone(), tool: call.tool.clone(), target, ruling: ruling.clone() }
     }

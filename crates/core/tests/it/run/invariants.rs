@@ -286,6 +286,7 @@ fn assert_invariants(run: &Run) {
             assert_sent(run);
         }
         Step::Compact => assert!(run.compaction_plan().is_some()),
+        Step::Plan => assert!(!run.planned_calls(0).is_empty()),
         Step::CallTools { calls } => assert!(!calls.is_empty()),
         Step::AskApproval { calls } => assert!(!calls.is_empty()),
         Step::AwaitClient { calls } => assert!(!calls.is_empty()),
@@ -301,7 +302,7 @@ fn finish(mut run: Run) -> Run {
         let now = run.elapsed_ms();
         let id = match run.step() {
             Step::Done(_) => return run,
-            Step::CallModel { .. } | Step::Compact => None,
+            Step::CallModel { .. } | Step::Compact | Step::Plan => None,
             Step::CallTools { calls } | Step::AwaitClient { calls } => Some((calls[0].id.clone(), true)),
             Step::AskApproval { calls } => Some((calls[0].call.id.clone(), false)),
         };

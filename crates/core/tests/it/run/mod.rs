@@ -120,6 +120,7 @@ fn format_step(run: &Run) -> String {
             "model".to_owned()
         }
         Step::Compact => "compact".to_owned(),
+        Step::Plan => "plan".to_owned(),
         Step::CallTools { calls } => format!("tools {}", calls.iter().map(started).collect::<Vec<_>>().join(" ")),
         Step::AskApproval { calls } => {
             format!("ask {}", calls.iter().map(|request| request.call.id.as_str()).collect::<Vec<_>>().join(" "))

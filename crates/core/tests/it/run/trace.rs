@@ -71,7 +71,16 @@ impl Script {
             let target = CallTarget::Agent { name: String::new() };
             let id = call.id.clone();
             let tool = call.tool.clone();
-            decide(&PendingCall { id, tool, arguments: json!({}), target, approved: false, started: false })
+            decide(&PendingCall {
+                id,
+                tool,
+                arguments: json!({}),
+                target,
+                approved: false,
+                started: false,
+                expires_at: None,
+                continues: None,
+            })
         });
         let rulings = ruled.collect();
         let at = self.at;
