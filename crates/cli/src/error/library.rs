@@ -15,6 +15,7 @@ use patter::model::ModelError;
 use patter::os_error::describe;
 use patter::permission::RuleError;
 use patter::project::{AgentSelectionError, LoadError, ServerProblem, ToolsError};
+use patter::run::StartError;
 use patter::session::{LogError, RecordingError, SessionError};
 use patter::store::StoreError;
 use std::io;
@@ -170,7 +171,11 @@ impl From<SessionError> for CommandError {
             SessionError::Log(error) => error.into(),
             SessionError::Journal(error) => error.into(),
             SessionError::Start(error) => {
-                Self::new(kind, error.to_string()).with_hint("pass a prompt").with_kind_shown()
+                let hint = match &error {
+                    StartError::Input { .. } => "pass the input as JSON, with the fields that the agent `takes`",
+                    _ => "pass a prompt",
+                };
+                Self::new(kind, error.to_string()).with_hint(hint).with_kind_shown()
             }
             SessionError::UnfinishedRun => Self::new(kind, "the last run of this session has not finished")
                 .with_hint("continue it with `patter resume`, or drop it with `patter resume --abandon`"),

@@ -173,7 +173,23 @@ fn failure(run: &Run, session: Option<&str>, store: &str) -> Option<CommandError
             };
             Some(run_failure(failure.kind.name(), &failure.to_string(), hint.as_deref()))
         }
-        Some(run::RunOutcome::Cancelled) | None => {
+        None => {
+            let waiting = run.person_calls().next().map_or_else(
+                || "the run waits for somebody".to_owned(),
+                |call| {
+                    let question = call.arguments.get("question").and_then(Json::as_str).unwrap_or_default();
+                    format!("`{}` waits for an answer: {question}", call.tool)
+                },
+            );
+            let hint = match session {
+                Some(session) => format!("answer with `patter resume {session}{store} --answer TEXT`"),
+                None => {
+                    "the run is not stored, so it cannot be resumed; run it with a store, or at a terminal".to_owned()
+                }
+            };
+            Some(run_failure("Waiting", &waiting, Some(&hint)))
+        }
+        Some(run::RunOutcome::Cancelled) => {
             let kind = ErrorKind::Named { name: "Cancelled", code: INTERRUPTED };
             Some(CommandError::new(kind, "the run was stopped"))
         }

@@ -34,6 +34,7 @@ use patter::run::{CallTarget, Limits, Run, Step};
 use patter::session::{AgentSelection, Recorder, Session, SessionError};
 use patter::store::{SessionId, Store, StoreError};
 use patter::tool::CancellationToken;
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -306,8 +307,11 @@ impl OpenSession {
         unsupported::warn(&agents, environment, models)?;
         self.overrides = UsedOverrides::of_agents(&agents, driver.library());
         self.overrides.print()?;
-        let model = (self.agents.models())(compiled.model());
-        if let Some(notice) = model.as_ref().ok().and_then(|model| model.notice()) {
+        // A workflow has no model, but its steps have.
+        let own: &[CompiledAgent] = if compiled.is_workflow() { &agents } else { std::slice::from_ref(&compiled) };
+        let models = own.iter().filter(|agent| !agent.is_workflow()).map(|agent| (self.agents.models())(agent.model()));
+        let notices = models.filter_map(|model| model.ok()?.notice().map(str::to_owned));
+        for notice in notices.collect::<BTreeSet<_>>() {
             ui::status(&format!("{DIM}{notice}{DIM:#}"))?;
         }
         Ok(compiled)

@@ -3,7 +3,7 @@
 use super::{FailureReport, INTERRUPTED, RunEventKind};
 use crate::message::conversation::{Message, ToolCall};
 use crate::message::request::{Delta, FinishReason, Reply};
-use crate::run::{Run, RunInput, Step};
+use crate::run::{Run, RunInput, RunOutcome, Step};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -103,7 +103,7 @@ impl EventLog {
             }
             RunInput::CallFinished { call_id, outcome, duration_ms, usage, model_calls, .. } => {
                 // The replies to a called agent are events of its own run.
-                if *model_calls > 0 {
+                if *model_calls > 0 && !run.is_workflow() {
                     events.push(RunEventKind::Sampled {
                         call_id: call_id.clone(),
                         model: self.model(run),
@@ -213,8 +213,12 @@ impl EventLog {
                 }));
                 self.asked_call = calls.first().map(|question| question.call.id.clone());
             }
-            Step::Done(_) if !self.is_finished => {
+            Step::Done(outcome) if !self.is_finished => {
                 self.is_finished = true;
+                // Nothing else says what a workflow answers.
+                if let (true, RunOutcome::Answer { text, .. }) = (run.is_workflow(), outcome) {
+                    events.push(RunEventKind::Text { text: text.clone() });
+                }
                 events.push(Self::finished(run));
             }
             Step::CallModel { .. }

@@ -251,7 +251,8 @@ impl CallTask {
             Some(RunOutcome::Cancelled) => ToolOutcome::Cancelled,
             None => return None,
         };
-        // The calls of its model are its own.
-        Some((outcome, Sampled { model_calls: 0, usage: run.usage(), spent: run.spent() }))
+        // The calls of its model are its own, but a workflow has no others.
+        let model_calls = if parent.is_workflow() { run.model_calls() } else { 0 };
+        Some((outcome, Sampled { model_calls, usage: run.usage(), spent: run.spent() }))
     }
 }

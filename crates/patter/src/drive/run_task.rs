@@ -465,7 +465,7 @@ impl<'d> RunTask<'d> {
 
     fn finish_call(&mut self, result: CallResult) {
         let CallResult { id: call_id, outcome, duration, usage, model_calls, spent } = result;
-        if model_calls > 0 {
+        if model_calls > 0 && !self.run.is_workflow() {
             self.sampled.remove(Sampled { model_calls, usage, spent });
         }
         self.charge(spent);

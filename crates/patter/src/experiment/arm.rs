@@ -205,6 +205,11 @@ impl TrialRun {
             }
             Some(RunOutcome::Answer { value, .. }) => self.value = value.clone(),
             Some(RunOutcome::Failed(failure)) => self.failure = Some(failure.clone()),
+            None if run.person_calls().next().is_some() => {
+                let step = run.person_calls().next().map(|call| call.tool.clone()).unwrap_or_default();
+                let message = format!("the step `{step}` waits for a person, and nobody answers in an experiment");
+                self.failure = Some(RunFailure { kind: FailureKind::Configuration, message });
+            }
             Some(RunOutcome::Cancelled) | None => return None,
         }
         self.tools.extend(response.tools_used);

@@ -9,9 +9,12 @@ use crate::type_error::explain_type;
 use patter_core::message::conversation::{Message, ToolCall, Usage};
 use patter_core::message::request::{Delta, FinishReason, Reply, Request};
 use patter_core::provider::Provider;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value as Json;
 use serde_json::error::Category;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
@@ -36,6 +39,9 @@ const MAX_BYTES: u64 = 16 << 20;
 /// | `error` | an error instead of a reply: `{"message", "status"?}`; a retry gets the same error |
 /// | `expect` | what the request must contain; otherwise it fails |
 ///
+/// A list in place of a reply has replies to choose from: the first whose `expect` is met. So one script can play several
+/// agents, or the same agent with several inputs.
+///
 /// | field of `expect` | |
 /// |---|---|
 /// | `user` | texts that the last message of the user contains |
@@ -56,7 +62,43 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
-    steps: Vec<Step>,
+    steps: Vec<Choice>,
+}
+
+/// The replies to choose from for one request: the first whose expectations are met. There is at least one.
+#[derive(Debug)]
+struct Choice(Vec<Step>);
+
+impl<'de> Deserialize<'de> for Choice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ChoiceVisitor)
+    }
+}
+
+struct ChoiceVisitor;
+
+impl<'de> Visitor<'de> for ChoiceVisitor {
+    type Value = Choice;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a reply, such as {\"text\": \"Hello!\"}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Choice, A::Error> {
+        Step::deserialize(MapAccessDeserializer::new(map)).map(|step| Choice(vec![step]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Choice, A::Error> {
+        let mut steps = Vec::new();
+        while let Some(step) = seq.next_element()? {
+            steps.push(step);
+        }
+        if steps.is_empty() {
+            Err(A::Error::custom("a list of replies to choose from is empty"))
+        } else {
+            Ok(Choice(steps))
+        }
+    }
 }
 
 /// The reason why a script cannot be read.
@@ -171,19 +213,22 @@ impl ScriptedModel {
         let is_reply = |message: &&Message| matches!(message, Message::Assistant { .. });
         let position = request.messages.iter().filter(is_reply).count();
         let number = position + 1;
-        let Some(step) = self.steps.get(position) else {
+        let Some(Choice(steps)) = self.steps.get(position) else {
             let count = self.steps.len();
             let replies = if count == 1 { "reply" } else { "replies" };
             let message = format!("the script `{}` has {count} {replies}, but this is request {number}", self.name);
             return Err(ModelError::Api { status: None, message });
         };
-        match step.expect.mismatch(request) {
-            None => Ok((position, step)),
-            Some(mismatch) => {
-                let message = format!("the script `{}`, request {number}: {mismatch}", self.name);
-                Err(ModelError::Api { status: None, message })
+        let mut mismatch = String::new();
+        for step in steps {
+            match step.expect.mismatch(request) {
+                None => return Ok((position, step)),
+                Some(found) => mismatch = found,
             }
         }
+        let of_several = if steps.len() > 1 { "no reply fits; for the last one, " } else { "" };
+        let message = format!("the script `{}`, request {number}: {of_several}{mismatch}", self.name);
+        Err(ModelError::Api { status: None, message })
     }
 }
 

@@ -23,6 +23,7 @@ use patter_core::compile::{ClientToolError, CompiledAgent};
 use patter_core::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use patter_core::provider::ModelRef;
 use patter_core::run::{ClientAdditions, Limits, Run, RunInput, StartError};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Configures the driver of a session: its listener, approver, model and rules.
@@ -222,6 +223,7 @@ impl Session {
         let compiled = extended(compiled, self.client.as_ref())?;
         // Fail before the session is created if the model cannot be reached.
         (self.project.models())(compiled.model())?;
+        self.check_step_models(&driver, &compiled, &mut HashSet::new())?;
         let mut spec = compiled.spec().clone();
         (self.configure_limits)(&mut spec.limits);
         let run = Run::start(spec, self.conversation(), text, now_ms())?;
@@ -237,6 +239,24 @@ impl Session {
             Some(error) => Err(error.into()),
             None => Ok(run),
         }
+    }
+
+    /// Checks that the models of all steps of a workflow can be reached.
+    fn check_step_models(
+        &self,
+        driver: &Driver,
+        workflow: &CompiledAgent,
+        known: &mut HashSet<String>,
+    ) -> Result<(), SessionError> {
+        if !workflow.is_workflow() || !known.insert(workflow.name().to_owned()) {
+            return Ok(());
+        }
+        for agent in workflow.delegates() {
+            let compiled = driver.compile(agent)?;
+            (self.project.models())(compiled.model())?;
+            self.check_step_models(driver, &compiled, known)?;
+        }
+        Ok(())
     }
 
     /// Resumes the unfinished run. Completed steps are not repeated.
