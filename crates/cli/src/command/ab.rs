@@ -25,7 +25,7 @@ pub(crate) struct Ab {
     #[arg(value_name = "FILE[#AGENT]")]
     agent: String,
 
-    /// Arm to compare; at least two are required
+    /// Arm to compare; a single one is compared with the file unchanged
     #[arg(long = "arm", value_name = "NAME=WHAT", required = true)]
     arms: Vec<ArmSpec>,
 
@@ -55,12 +55,20 @@ impl Command for Ab {
             let error = CommandError::usage(format!("the arm `{}` is given twice", duplicate.name));
             return Err(error.with_hint("the name before `=` identifies an arm; choose another"));
         }
-        if self.arms.len() < 2 {
+        let mut arms = self.arms.clone();
+        // One arm that differs is compared with the file unchanged.
+        if let [only] = arms.as_slice()
+            && !only.is_unchanged()
+            && let Ok(base) = "base".parse()
+        {
+            arms.insert(0, base);
+        }
+        if arms.len() < 2 {
             let error = CommandError::usage("a comparison needs two arms");
             return Err(error.with_hint("`--arm base` is the file unchanged"));
         }
         let stopping = if self.stop_early { Stopping::Anytime } else { Stopping::Fixed };
-        let question = Question { kind: ReportKind::Ab, agent: &self.agent, arms: &self.arms, stopping };
+        let question = Question { kind: ReportKind::Ab, agent: &self.agent, arms: &arms, stopping };
         let mut answer = self.experiment.run(&question, self.output.detail(), |_| Ok(()))?;
         let comparison = answer.report.compare(&self.experiment.statistics(stopping));
         let comparison =

@@ -7,7 +7,7 @@ use crate::format::{FormatOption, OutputFormat};
 use crate::ui;
 use clap::{Args, ValueEnum};
 use patter::gram::Dialect;
-use patter::graph::{Graph, GraphSource, Selection, SvgOptions, SvgStyle};
+use patter::graph::{Graph, GraphSource, Selection, SvgOptions, SvgStyle, workflow_to_mermaid};
 use patter::project::{Config, LoadedProject, ProjectCheck, find_root, find_root_of};
 use std::path::PathBuf;
 
@@ -30,6 +30,10 @@ pub(crate) struct GraphCommand {
     /// Agent to draw, with what it calls; by default all
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+
+    /// Draw the steps of a workflow instead, as a flowchart for Markdown
+    #[arg(long)]
+    steps: bool,
 
     #[command(flatten)]
     format: FormatOption<GraphFormat>,
@@ -76,6 +80,9 @@ impl Command for GraphCommand {
             unreadable(&Input::Path(path.clone()), error).print_problem()?;
         }
         let selection = self.selection(&loaded)?;
+        if self.steps {
+            return self.draw_steps(&loaded);
+        }
         let known = ProjectCheck::read(&loaded.project, root.as_deref(), &config);
         let findings = known.findings(&loaded.project, &config);
         let rules = config.permissions.rules()?;
@@ -103,6 +110,35 @@ impl Command for GraphCommand {
 }
 
 impl GraphCommand {
+    /// Draws the steps of a workflow.
+    fn draw_steps(&self, loaded: &LoadedProject) -> CommandResult {
+        let agents = loaded.project.agents().filter(|(declared, _)| loaded.selected.contains(&declared.file));
+        let workflows: Vec<_> = agents
+            .map(|(_, agent)| agent)
+            .filter(|agent| agent.is_workflow())
+            .filter(|agent| self.agent.as_ref().is_none_or(|name| agent.name().as_deref() == Some(name)))
+            .collect();
+        let chart = match workflows.as_slice() {
+            [workflow] => workflow_to_mermaid(workflow),
+            _ => None,
+        };
+        let Some(chart) = chart else {
+            let error = CommandError::failure(match workflows.len() {
+                0 => "there is no workflow here".to_owned(),
+                count => format!("there are {count} workflows here"),
+            });
+            return Err(error.with_hint("name a workflow with --agent"));
+        };
+        match &self.output {
+            Some(path) => {
+                write_atomically(path, &chart, Existing::Replace).map_err(|error| unwritable(path, &error))?;
+                ui::status(&format!("wrote {}", path.display()))?;
+            }
+            None => ui::print(&chart)?,
+        }
+        Ok(Outcome::Success)
+    }
+
     fn selection(&self, loaded: &LoadedProject) -> Result<Selection, CommandError> {
         let project = &loaded.project;
         let files = loaded.selected.clone();

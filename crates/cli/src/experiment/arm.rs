@@ -35,6 +35,13 @@ pub(crate) struct ArmSpec {
     recording: Option<PathBuf>,
 }
 
+impl ArmSpec {
+    /// Returns whether the arm is the file unchanged.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.what.split(',').map(str::trim).all(|part| part.is_empty() || part == "base")
+    }
+}
+
 impl FromStr for ArmSpec {
     type Err = String;
 

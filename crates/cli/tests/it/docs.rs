@@ -74,8 +74,12 @@ fn type_commands(folder: &Folder, text: &str) -> Vec<Mismatch> {
 }
 
 fn check(document: &str) {
+    check_in(&Folder::new(), document);
+}
+
+/// Checks a document whose commands are typed in a folder.
+fn check_in(folder: &Folder, document: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
-    let folder = Folder::new();
     let mut markdown = std::fs::read_to_string(&path).unwrap();
     let mut mismatches = Vec::new();
     let mut checked = 0;
@@ -87,7 +91,7 @@ fn check(document: &str) {
                 assert_eq!(formatted, block.text, "{document} shows gram that is not formatted");
             }
             "gram,broken" => assert!(patter::gram::format(&block.text).is_err(), "{}", block.text),
-            "console" => mismatches.extend(type_commands(&folder, &block.text)),
+            "console" => mismatches.extend(type_commands(folder, &block.text)),
             _ => continue,
         }
         if let Some(name) = block.text.lines().next().and_then(|line| line.strip_prefix("// file: ")) {
@@ -159,6 +163,18 @@ fn operations_guide_names_what_there_is() {
     assert!(
         kinds.iter().all(|kind| guide.contains(kind)) && guide.contains("maxTurns") && guide.contains("maxToolCalls")
     );
+}
+
+#[test]
+fn workflows_guide() {
+    let folder = Folder::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workflows");
+    for entry in std::fs::read_dir(examples).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!("examples/workflows/{}", path.file_name().unwrap().to_str().unwrap());
+        folder.write(&name, std::fs::read(&path).unwrap());
+    }
+    check_in(&folder, "docs/workflows.md");
 }
 
 #[test]

@@ -54,3 +54,4 @@ mod tools;
 mod traces;
 mod trust;
 mod voice;
+mod workflows;

@@ -7,8 +7,7 @@ use crate::message::conversation::Conversation;
 use crate::message::request::Request;
 use crate::types::definition::Definition;
 use crate::types::signature::{Field, Presence, Records, Shape, Signature, Type};
-use crate::workflow::{is_typed, render};
-use serde_json::{Map, Value as Json};
+use crate::workflow::{is_typed, render_instruction};
 use std::sync::Arc;
 
 impl CompiledAgent {
@@ -27,17 +26,8 @@ impl CompiledAgent {
         if self.spec().takes.is_none() || self.spec().workflow.is_some() {
             return self.clone();
         }
-        let value = match serde_json::from_str(input) {
-            Ok(value) => value,
-            Err(_) => Json::from(input),
-        };
-        let mut values = Map::new();
-        values.insert("takes".to_owned(), value.clone());
-        if let Json::Object(fields) = value {
-            values.extend(fields);
-        }
         // The input was validated, and the check rejects placeholders that may be missing.
-        let Ok(instruction) = render(self.instruction(), &values) else { return self.clone() };
+        let Some(instruction) = render_instruction(self.instruction(), input) else { return self.clone() };
         if instruction == self.instruction() {
             return self.clone();
         }

@@ -6,12 +6,13 @@ use crate::declare::project::Project;
 use crate::declare::scope::Scope;
 use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
 use crate::run::Limits;
+use crate::types::compatibility::accepts_earlier;
 use indexmap::IndexMap;
-use patter_gram::{Span, Value};
+use patter_gram::{Pattern, PatternKind, Span, Value};
 use std::borrow::Cow;
 
 /// The properties of an agent that are not compared by value alone.
-const COMPARED: [&str; 6] = ["description", "instruction", "returns", "allow", "ask", "deny"];
+const COMPARED: [&str; 7] = ["description", "instruction", "takes", "returns", "allow", "ask", "deny"];
 
 /// What an element of an agent refers to.
 enum Meaning {
@@ -39,6 +40,8 @@ impl Differ<'_> {
             self.compare_settings(subject, old, new, &COMPARED, judge_setting);
         }
         self.compare_answers(subject, old, new);
+        self.compare_takes(subject, old, new);
+        self.compare_steps(subject, old, new);
         let before = elements(self.old, old);
         let after = elements(self.new, new);
         for (name, element) in &after {
@@ -67,6 +70,44 @@ impl Differ<'_> {
             (Some(Ok(old)), Some(Ok(new))) => self.compare_results(subject, &old, &new),
             _ if before == after => {}
             _ => self.push(subject, Judgement::Breaking, format!("`returns` changed from {before} to {after}")),
+        }
+    }
+
+    /// Compares the steps of two workflows. What changes may happen that could not happen before.
+    fn compare_steps(&mut self, subject: &Subject, old: &Agent, new: &Agent) {
+        match (old.is_workflow(), new.is_workflow()) {
+            (false, false) => {}
+            (true, false) => self.push(subject, Judgement::Breaking, "it is no longer a workflow"),
+            (false, true) => self.push(subject, Judgement::Breaking, "it is now a workflow"),
+            (true, true) => {
+                let steps = |agent: &Agent| {
+                    let paths = agent.pattern().into_iter().flat_map(Pattern::elements);
+                    let paths = paths.filter(|element| element.kind() != PatternKind::Bracket);
+                    paths
+                        .map(|element| patter_gram::format(element.syntax().text()).unwrap_or_default())
+                        .collect::<Vec<_>>()
+                };
+                if steps(old) != steps(new) {
+                    self.push(subject, Judgement::Breaking, "the steps changed");
+                }
+            }
+        }
+    }
+
+    /// Compares the types of the input.
+    fn compare_takes(&mut self, subject: &Subject, old: &Agent, new: &Agent) {
+        let text =
+            |agent: &Agent| agent.pattern().and_then(|pattern| Some(pattern.get("takes")?.read_text()?.into_owned()));
+        match (old.takes(self.old.records()), new.takes(self.new.records())) {
+            (Some(Ok(before)), Some(Ok(after)))
+                if accepts_earlier((&before, self.old.records()), (&after, self.new.records())) =>
+            {
+                if text(old) != text(new) {
+                    self.push(subject, Judgement::Compatible, "`takes` changed, and accepts what it did before");
+                }
+            }
+            (None, None) => {}
+            _ => self.push(subject, Judgement::Breaking, "`takes` changed"),
         }
     }
 
@@ -128,7 +169,9 @@ fn judge_setting(key: &str, old: Option<&Value>, new: Option<&Value>) -> Judgeme
     let turns = Value::from(i64::from(Limits::default().max_model_calls));
     let is_breaking = match key {
         "maxTurns" => is_lowered(old.or(Some(&turns)), new.or(Some(&turns))),
-        "maxToolCalls" | "maxTokens" | "maxTotalTokens" | "maxCost" | "timeout" => is_lowered(old, new),
+        "maxToolCalls" | "maxModelCalls" | "maxTokens" | "maxTotalTokens" | "maxCost" | "timeout" => {
+            is_lowered(old, new)
+        }
         _ => false,
     };
     if is_breaking { Judgement::Breaking } else { Judgement::Compatible }

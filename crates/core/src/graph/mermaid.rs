@@ -52,7 +52,7 @@ impl Graph {
 }
 
 /// Escapes a text in quotes. Everything that means something to Mermaid, Markdown or HTML is written as its number.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         match c {
             'a'..='z' | 'A'..='Z' | '0'..='9' | ' ' | '/' | '-' | '.' | ',' | ':' | '(' | ')' => out.push(c),

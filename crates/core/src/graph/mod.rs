@@ -11,11 +11,13 @@ mod json;
 mod mermaid;
 mod order;
 mod place;
+mod steps;
 mod svg;
 mod width;
 
 pub use build::{GraphSource, Selection};
 pub use draw::{Drawing, PlacedEdge, PlacedNode};
+pub use steps::workflow_to_mermaid;
 pub use svg::{STYLE, SvgOptions, SvgStyle};
 
 use crate::library::Layer;

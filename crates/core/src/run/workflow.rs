@@ -11,6 +11,7 @@ use crate::message::request::FinishReason;
 use crate::workflow::{Action, Evaluation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::collections::HashMap;
 
 /// A call that a workflow makes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,6 +123,28 @@ impl Run {
         }
     }
 
+    /// Puts the calls of a workflow that ends into the order of its steps, so that the conversation does not depend on what
+    /// finished first.
+    pub(super) fn order_calls(&mut self) {
+        let Some(plan) = self.spec.workflow.clone() else { return };
+        let State::Tools(slots) = &mut self.state else { return };
+        let steps: HashMap<&str, usize> =
+            plan.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
+        let position = |id: &str| {
+            let (step, rest) = id.rsplit_once('-').unwrap_or((id, ""));
+            let mut numbers = rest.split(['.', '@']).map(|number| number.parse::<u64>().unwrap_or_default());
+            (steps.get(step).copied(), numbers.next(), numbers.next())
+        };
+        slots.sort_by_key(|slot| position(slot.id()));
+        let last = self.conversation.len().checked_sub(1).filter(|last| *last > self.begin);
+        if let Some(Message::Assistant { calls, .. }) = last.and_then(|last| self.conversation.get(last)) {
+            let mut calls = calls.clone();
+            calls.sort_by_key(|call| position(&call.id));
+            self.conversation.truncate(self.conversation.len() - 1);
+            self.conversation.push(Message::assistant(String::new(), calls));
+        }
+    }
+
     fn end_workflow(&mut self, value: Json) {
         self.needs_plan = false;
         let text = match &value {
@@ -154,8 +177,7 @@ impl Run {
         };
         // Ids are unique in a conversation, which may have earlier runs of the same workflow.
         let suffix = if self.begin == 0 { String::new() } else { format!("@{}", self.begin) };
-        let results: std::collections::HashMap<&str, &ToolOutcome> =
-            self.slots().iter().filter_map(Slot::outcome).collect();
+        let results: HashMap<&str, &ToolOutcome> = self.slots().iter().filter_map(Slot::outcome).collect();
         plan.evaluate(input, &suffix, &|id| results.get(id).copied())
     }
 

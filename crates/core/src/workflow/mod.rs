@@ -29,4 +29,4 @@ pub use check_value::placeholder_findings;
 pub use evaluate::{Evaluation, Evaluator, StepCall, StepError};
 pub use plan::{Accepts, Action, Condition, Plan, PlanEdge, PlanInput, PlanStep};
 pub use step_type::Callee;
-pub use value::{Fields, render};
+pub use value::{Fields, render, render_instruction};

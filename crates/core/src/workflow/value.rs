@@ -39,6 +39,18 @@ pub fn render(text: &str, values: &dyn Fields) -> Result<String, String> {
     Ok(rendered)
 }
 
+/// Fills in the placeholders of an instruction for an input: `{field}` is a field of it, and `{takes}` the input itself.
+/// Returns `None` if a value is missing.
+pub fn render_instruction(instruction: &str, input: &str) -> Option<String> {
+    let value = serde_json::from_str(input).unwrap_or_else(|_| Json::from(input));
+    let mut values = Map::new();
+    values.insert("takes".to_owned(), value.clone());
+    if let Json::Object(fields) = value {
+        values.extend(fields);
+    }
+    render(instruction, &values).ok()
+}
+
 /// Fills in the placeholders of a text. A text that is only a placeholder is its value.
 pub(super) fn render_value(text: &str, values: &dyn Fields) -> Result<Json, String> {
     let template = Template::parse(text).map_err(|error| error.to_string())?;

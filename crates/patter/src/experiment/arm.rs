@@ -120,7 +120,7 @@ impl Arm {
             agent: self.compiled.name().to_owned(),
             agent_hash: self.spec.hash.clone(),
             bindings_hash: self.compiled.bindings_hash().to_owned(),
-            model: self.compiled.model().to_string(),
+            model: self.compiled.model_name(),
             limits: self.spec.limits.clone(),
             setup_hash: setup_hash(&self.driver, &self.compiled, &self.setup),
             file: self.file.clone(),

@@ -13,6 +13,7 @@ use crate::message::request::{Reply, RequestTemplate};
 use crate::permission::Decision;
 use crate::run::{CallTarget, PendingCall, PlannedCall, Ruling, Run, RunError, RunInput, RunSpec, RunStart};
 use crate::session::{Log, LogEntry, LogError, RunPath};
+use crate::workflow::render_instruction;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -238,6 +239,12 @@ impl<'c> Comparer<'c> {
         let Some(current) = current_agents.find(path, called.as_ref().unwrap_or(&agent)) else {
             return self.report(agents, 1, vec![Difference::AgentMissing { agent }]);
         };
+        let mut current = current;
+        if current.spec.takes.is_some()
+            && let Some(instruction) = render_instruction(&current.frame.instruction, &start.input)
+        {
+            Arc::make_mut(&mut current.frame).instruction = instruction;
+        }
         let mut spec = current.spec.clone();
         let RunStart { spec: recorded, depth, input, continues, at } = start;
         // The run of an agent that took over a conversation starts with that.

@@ -3,6 +3,7 @@
 mod bound;
 mod deadlock;
 mod graphs;
+mod input;
 mod plan;
 mod random;
 mod runs;

@@ -102,7 +102,10 @@ proptest! {
         match (one.outcome().unwrap(), other.outcome().unwrap()) {
             // The first failure ends a workflow, and which is first depends on the order.
             (RunOutcome::Failed(_), RunOutcome::Failed(_)) => {}
-            (one, other) => prop_assert_eq!(one, other),
+            (outcome, other_outcome) => {
+                prop_assert_eq!(outcome, other_outcome);
+                prop_assert_eq!(one.conversation(), other.conversation());
+            }
         }
     }
 }
