@@ -33,18 +33,8 @@ pub(super) struct Cycle {
 impl Topology {
     /// Analyses a graph with a number of steps, and edges from one to another.
     pub(super) fn new(steps: usize, edges: &[(usize, usize)]) -> Self {
-        let has_incoming = |step: usize| edges.iter().any(|(_, to)| *to == step);
-        let has_outgoing = |step: usize| edges.iter().any(|(from, _)| *from == step);
-        let others: Vec<_> = (1..steps).filter(|step| !has_incoming(*step) && has_outgoing(*step)).collect();
-        let first: Vec<_> = (0..steps.min(1)).chain(others.iter().copied()).collect();
-        let mut entries = first;
-        let mut dominators = dominators(steps, edges, &entries);
-        // The first step is an entry, unless something that does not depend on it leads to it.
-        let follows = |(from, to): &(usize, usize)| *to == 0 && !is_dominated(&dominators, *from, 0);
-        if edges.iter().any(follows) && !others.is_empty() {
-            entries = others;
-            dominators = self::dominators(steps, edges, &entries);
-        }
+        let entries = entries(steps, edges);
+        let dominators = dominators(steps, edges, &entries);
         let is_back: Vec<_> = edges.iter().map(|(from, to)| is_dominated(&dominators, *from, *to)).collect();
         let is_reached: Vec<_> = dominators.iter().map(Option::is_some).collect();
         let forward: Vec<_> = edges.iter().zip(&is_back).filter(|(_, back)| !**back).map(|(edge, _)| *edge).collect();
@@ -72,6 +62,21 @@ impl Topology {
     pub(super) fn left_by(&self, from: usize, to: usize) -> impl Iterator<Item = &Cycle> {
         self.cycles.iter().filter(move |cycle| cycle.steps.contains(&from) && !cycle.steps.contains(&to))
     }
+}
+
+/// Returns the steps at which a graph starts: those that nothing leads to, and of steps that lead to each other, and that
+/// nothing else leads to, the one that is mentioned first. A step without any edges is an entry only if it is the first.
+fn entries(steps: usize, edges: &[(usize, usize)]) -> Vec<usize> {
+    let reached: Vec<_> = (0..steps).map(|step| reached_from(step, edges)).collect();
+    let leads = |from: usize, to: usize| reached.get(from).is_some_and(|reached| reached.contains(&to));
+    let is_same = |one: usize, other: usize| one == other || (leads(one, other) && leads(other, one));
+    let is_entry = |step: &usize| {
+        let has_edges = edges.iter().any(|(from, to)| from == step || to == step);
+        let is_led_to = edges.iter().any(|(from, to)| is_same(*to, *step) && !is_same(*from, *step));
+        let is_first = !(0..*step).any(|earlier| is_same(earlier, *step));
+        (has_edges || *step == 0) && !is_led_to && is_first
+    };
+    (0..steps).filter(is_entry).collect()
 }
 
 /// Returns for each step the steps that are on every way to it, or `None` if there is no way.
@@ -178,5 +183,7 @@ mod tests {
         assert_eq!((shape.entries, shape.is_back), (vec![0], vec![false, true]));
         let shape = Topology::new(3, &[(0, 1), (2, 0)]);
         assert_eq!((shape.entries, shape.order), (vec![2], vec![2, 0, 1]));
+        let shape = Topology::new(4, &[(0, 1), (2, 2), (2, 1)]);
+        assert_eq!((shape.entries, shape.is_back), (vec![0, 2], vec![false, true, false]));
     }
 }

@@ -116,9 +116,9 @@ fn orders() -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn no_accepted_workflow_of_four_steps_can_get_stuck_of_one_in_a_few_hundred() {
-    let (tried, accepted) = check_all(4, 2, &[], &[Inputs::Explicit], 1999);
-    assert!(tried > 1_000 && accepted > 50, "{tried} {accepted}");
+fn no_accepted_workflow_of_four_steps_can_get_stuck_in_a_sample() {
+    let (tried, accepted) = check_all(4, 2, &[], &[Inputs::Explicit], 7919);
+    assert!(tried > 300 && accepted > 10, "{tried} {accepted}");
 }
 
 #[test]
