@@ -143,31 +143,24 @@ impl SessionLog {
 
     async fn save(&self, new: Vec<LogEntry>) -> Result<(), JournalError> {
         self.check_recording()?;
-        let mut saved = Arc::clone(&self.saved).lock_owned().await;
-        if let Some(error) = self.save_error() {
-            return Err(error);
-        }
-        // A session that cannot be created can be tried again.
-        let before = matches!(*saved, SavedLog::New(_)).then(|| lock(&self.entries).clone());
-        let (documents, state) = {
-            let mut entries = lock(&self.entries);
-            let documents = entries.add(new).inspect_err(|error| lock(&self.failure).error = Some(error.clone()))?;
-            let state = match entries.log.open_run() {
-                None => SessionState::Idle,
-                Some(_) if entries.log.is_waiting() => SessionState::Waiting,
-                Some(_) => SessionState::Running,
-            };
-            (documents, state)
-        };
-        if matches!(*saved, SavedLog::None) {
-            return Ok(());
-        }
-        let description = if before.is_some() { lock(&self.description).clone() } else { Description::default() };
         let entries = Arc::clone(&self.entries);
+        let saved = Arc::clone(&self.saved);
         let failure = Arc::clone(&self.failure);
-        // In a task of its own, which completes even if this future is dropped or not polled for a while: the log in memory has
-        // the entries, and runs of called agents wait for the lock.
+        let description = lock(&self.description).clone();
+        if self.id.is_none() {
+            return add_entries(&entries, &failure, new).map(drop);
+        }
+        // In a task of its own, from before it waits for the lock: it completes even if this future is dropped or not polled
+        // for a while. The run of a called agent is not polled while its caller saves, and must not be next in line then.
         let append = tokio::spawn(async move {
+            let mut saved = saved.lock_owned().await;
+            if let Some(error) = lock(&failure).error.clone() {
+                return Err(error);
+            }
+            // A session that cannot be created can be tried again.
+            let before = matches!(*saved, SavedLog::New(_)).then(|| lock(&entries).clone());
+            let (documents, state) = add_entries(&entries, &failure, new)?;
+            let description = if before.is_some() { description } else { Description::default() };
             let result = saved.append(documents, state, &description).await;
             if let Err(error) = &result {
                 let mut failure = lock(&failure);
@@ -185,14 +178,39 @@ impl SessionLog {
     }
 
     async fn sync_saved(&self) -> Result<(), JournalError> {
-        let mut saved = Arc::clone(&self.saved).lock_owned().await;
-        let SavedLog::Claimed(claim) = &mut *saved else { return Ok(()) };
-        let result = claim.sync().await.map_err(JournalError::from);
-        if let Err(error) = &result {
-            lock(&self.failure).error = Some(error.clone());
+        let saved = Arc::clone(&self.saved);
+        let failure = Arc::clone(&self.failure);
+        if self.id.is_none() {
+            return Ok(());
         }
-        result
+        // In a task of its own, as above.
+        let sync = tokio::spawn(async move {
+            let mut saved = saved.lock_owned().await;
+            let SavedLog::Claimed(claim) = &mut *saved else { return Ok(()) };
+            let result = claim.sync().await.map_err(JournalError::from);
+            if let Err(error) = &result {
+                lock(&failure).error = Some(error.clone());
+            }
+            result
+        });
+        sync.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
     }
+}
+
+/// Adds entries to the log in memory. Returns what is saved of them, and the state of the session.
+fn add_entries(
+    entries: &Mutex<Entries>,
+    failure: &Mutex<SaveFailure>,
+    new: Vec<LogEntry>,
+) -> Result<(Vec<String>, SessionState), JournalError> {
+    let mut entries = lock(entries);
+    let documents = entries.add(new).inspect_err(|error| lock(failure).error = Some(error.clone()))?;
+    let state = match entries.log.open_run() {
+        None => SessionState::Idle,
+        Some(_) if entries.log.is_waiting() => SessionState::Waiting,
+        Some(_) => SessionState::Running,
+    };
+    Ok((documents, state))
 }
 
 impl UnsavedSession {
