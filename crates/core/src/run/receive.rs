@@ -133,6 +133,7 @@ impl Run {
     /// Ends the run and marks open calls as cancelled.
     pub(super) fn end(&mut self, outcome: RunOutcome) {
         self.order_calls();
+        self.needs_plan = false;
         if let State::Tools(slots) = std::mem::replace(&mut self.state, State::Done(outcome)) {
             self.conversation.extend(slots.into_iter().map(Slot::into_message));
         }

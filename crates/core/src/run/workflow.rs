@@ -36,8 +36,8 @@ impl Run {
         self.spec.workflow.is_some()
     }
 
-    /// Returns the calls that the workflow makes next, to be reported with [`Run::steps_planned`]. `now` is the time in
-    /// milliseconds.
+    /// Returns the calls that the workflow makes next, to be reported with [`Run::steps_planned`]: none if it ends. `now` is
+    /// the time in milliseconds.
     pub fn planned_calls(&self, now: u64) -> Vec<PlannedCall> {
         let planned = self.evaluate().calls.into_iter().filter(|call| !self.has_slot(&call.id));
         let calls = planned.map(|call| PlannedCall {
@@ -48,7 +48,7 @@ impl Run {
         calls.collect()
     }
 
-    /// Adds calls of a workflow. Rules on each of them right away.
+    /// Adds calls of a workflow, and rules on each of them right away; or ends the run, if the workflow has ended.
     pub fn steps_planned(
         &mut self,
         calls: Vec<PlannedCall>,
@@ -62,7 +62,8 @@ impl Run {
         }
         self.advance_clock(now);
         self.needs_plan = false;
-        if let Some(failure) = self.limit_failure() {
+        // A result that is there counts, whatever it took.
+        if let Some(failure) = self.limit_failure().filter(|_| !calls.is_empty()) {
             self.end(RunOutcome::Failed(failure));
             return Ok(());
         }
@@ -79,11 +80,13 @@ impl Run {
                 Err(outcome) => Slot::Closed { id: planned.call.id.clone(), tool: planned.call.tool.clone(), outcome },
             })
             .collect();
-        self.push_calls(calls.into_iter().map(|planned| planned.call).collect());
+        if !calls.is_empty() {
+            self.push_calls(calls.into_iter().map(|planned| planned.call).collect());
+        }
         if let State::Tools(open) = &mut self.state {
             open.extend(slots);
         }
-        self.follow_workflow();
+        self.conclude_workflow();
         Ok(())
     }
 
@@ -105,19 +108,24 @@ impl Run {
         self.conversation.push(Message::assistant(String::new(), calls));
     }
 
-    /// Ends the run if the workflow has ended, or notes that it makes further calls.
+    /// Notes that the workflow makes further calls, or ends. Both happen with [`Run::steps_planned`], so that whoever reports
+    /// a result does not end the run.
     pub(super) fn follow_workflow(&mut self) {
+        let Evaluation { calls, outcome } = self.evaluate();
+        self.needs_plan = outcome.is_some() || calls.iter().any(|call| !self.has_slot(&call.id));
+    }
+
+    /// Ends the run if the workflow has ended.
+    fn conclude_workflow(&mut self) {
         let State::Tools(slots) = &self.state else { return };
         if slots.len() > MAX_CALLS {
             let message = format!("the workflow made more than {MAX_CALLS} calls");
             return self.end(RunOutcome::Failed(RunFailure { kind: FailureKind::ToolCalls, message }));
         }
-        let Evaluation { calls, outcome } = self.evaluate();
-        match outcome {
-            None => self.needs_plan = calls.iter().any(|call| !self.has_slot(&call.id)),
+        match self.evaluate().outcome {
+            None => self.follow_workflow(),
             Some(Ok(value)) => self.end_workflow(value),
             Some(Err(error)) => {
-                self.needs_plan = false;
                 self.end(RunOutcome::Failed(RunFailure { kind: FailureKind::Step, message: error.to_string() }));
             }
         }
@@ -146,7 +154,6 @@ impl Run {
     }
 
     fn end_workflow(&mut self, value: Json) {
-        self.needs_plan = false;
         let text = match &value {
             Json::String(text) => text.clone(),
             other => other.to_string(),

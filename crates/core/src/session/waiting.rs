@@ -1,7 +1,7 @@
 //! Calls of an open run that wait for somebody: for an approval, or for a result of the client.
 
 use super::{Log, LogEntry, RunPath};
-use crate::run::{CallTarget, PendingCall, Run, RunInput};
+use crate::run::{CallTarget, PendingCall, Run, RunInput, Step};
 
 /// A call that waits for somebody.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,6 +115,10 @@ impl Log {
     }
 
     fn is_run_waiting(&self, path: &RunPath, run: &Run) -> bool {
+        // A workflow makes further calls, or ends.
+        if run.step() == Step::Plan {
+            return false;
+        }
         let is_asking = run.approval_requests().next().is_some() || run.client_calls().next().is_some();
         let mut started = run.started_calls();
         let waits = |call: &PendingCall| {

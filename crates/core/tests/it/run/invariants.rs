@@ -286,7 +286,7 @@ fn assert_invariants(run: &Run) {
             assert_sent(run);
         }
         Step::Compact => assert!(run.compaction_plan().is_some()),
-        Step::Plan => assert!(!run.planned_calls(0).is_empty()),
+        Step::Plan => assert!(run.is_workflow()),
         Step::CallTools { calls } => assert!(!calls.is_empty()),
         Step::AskApproval { calls } => assert!(!calls.is_empty()),
         Step::AwaitClient { calls } => assert!(!calls.is_empty()),

@@ -139,6 +139,11 @@ fn what_one_branch_receives_changes_no_other() {
     assert_eq!(calls[0].call.arguments, r#"{"input":"A B C"}"#);
     run.steps_planned(calls, 4, &ask_a).unwrap();
     run.call_finished("z-1", value("done"), 1, 5).unwrap();
+    assert!(
+        run.outcome().is_none() && run.planned_calls(5).is_empty(),
+        "whoever reports a result does not end the run"
+    );
+    run.steps_planned(Vec::new(), 5, &ask_a).unwrap();
     assert!(matches!(run.outcome(), Some(RunOutcome::Answer { text, .. }) if text == "done"));
 }
 
@@ -155,5 +160,6 @@ fn a_person_answers_with_the_type_that_the_step_asks_for() {
     let error = run.call_finished("rate-1", answer("many"), 0, 20).unwrap_err();
     assert!(error.to_string().starts_with("the answer to `rate-1` does not match its type: "), "{error}");
     run.call_finished("rate-1", answer("7"), 0, 20).unwrap();
+    run.steps_planned(Vec::new(), 20, &allow).unwrap();
     assert!(matches!(run.outcome(), Some(RunOutcome::Answer { value: Some(value), .. }) if *value == 7));
 }
