@@ -4,7 +4,7 @@ use super::Checker;
 use crate::declare::property::ValueKind;
 use crate::declare::scope::{Candidate, Scope};
 use crate::declare::workflow::{WorkflowSpec, is_workflow};
-use crate::declare::{Agent, DeclarationKind, head_span};
+use crate::declare::{Agent, DeclarationKind, Member, head_span};
 use crate::rule;
 use crate::run::{Limits, MAX_CALLS_IN_REPLY};
 use crate::workflow::{Callee, WorkflowContext, findings, model_call_bound};
@@ -83,7 +83,7 @@ impl<'p> Checker<'p> {
         let limits = agent.declared_limits();
         let turns = limits.max_turns.unwrap_or_else(|| u64::from(Limits::default().max_model_calls));
         let members = self.project.members_in(&inner, *pattern);
-        let called = members.iter().filter_map(|member| member.name());
+        let called = members.iter().filter_map(Member::name);
         let most = called.map(|name| self.model_calls(&inner, &name, depth)).max().unwrap_or_default();
         let calls = limits.max_tool_calls.unwrap_or_else(|| turns.saturating_mul(MAX_CALLS_IN_REPLY as u64));
         turns.saturating_add(calls.saturating_mul(most))

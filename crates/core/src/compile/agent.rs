@@ -340,7 +340,7 @@ impl CompiledAgent {
         let text = declaration_text(agent, project);
         let hash = hash(text.as_bytes());
         let mut spec = RunSpec { agent: name, hash, tools, limits, returns: returns.clone(), ..RunSpec::default() };
-        spec.takes = takes.map(|takes| type_schema(&takes, &records));
+        spec.takes = takes.map(|takes| Arc::new(type_schema(&takes, &records)));
         spec.workflow = workflow.map(Arc::new);
         let settings = agent.settings();
         spec.context = context_spec(agent, &model, &settings, &instruction, &offered);

@@ -356,7 +356,7 @@ impl<'p> Reader<'p> {
                 "ask" => ask = read_property_text(property, &mut self.diagnostics),
                 "with" => with = read_fields(property, &mut self.diagnostics),
                 _ if kind == EdgeKind::When && edge.condition.is_none() => {
-                    edge.condition = self.read_condition(property)
+                    edge.condition = self.read_condition(property);
                 }
                 _ if !is_known => {}
                 key => {

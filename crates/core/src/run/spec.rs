@@ -35,7 +35,7 @@ pub struct RunSpec {
     pub returns: Option<Json>,
     /// The JSON Schema of the input, if it is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub takes: Option<Json>,
+    pub takes: Option<Arc<Json>>,
     /// The plan of a workflow, which makes the calls instead of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Arc<Plan>>,
