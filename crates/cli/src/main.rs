@@ -4,6 +4,7 @@
 //! a signal that stopped the program.
 
 mod argument;
+mod attach;
 mod cli;
 mod command;
 mod error;

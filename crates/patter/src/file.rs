@@ -1,5 +1,6 @@
 //! Reading files that others may have prepared: nothing waits for a pipe or reads without end.
 
+use patter_core::message::attachment::MAX_FILE_BYTES;
 use patter_core::types::definition::hash;
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -27,6 +28,11 @@ pub fn read_project_file(path: &Path) -> io::Result<Vec<u8>> {
 pub fn read_settings(path: &Path) -> io::Result<String> {
     let bytes = read_up_to(open_file(path)?, MAX_SETTINGS)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// Reads a file that is attached to a message. See [`read_project_file`].
+pub fn read_attachment(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(open_file(path)?, MAX_FILE_BYTES as u64)
 }
 
 /// Returns a hash of the content of a file. Its path does not matter: a revision is checked out to another folder each time.

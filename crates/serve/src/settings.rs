@@ -118,7 +118,8 @@ impl Default for ServeSettings {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_body: 8 << 20,
+            // Enough for an attachment of the maximum size in Base64.
+            max_body: 32 << 20,
             max_connections: 4096,
             max_turns: 2048,
             head_timeout: Duration::from_secs(10),

@@ -1,5 +1,6 @@
 // A conversation: sending, streaming, stopping, approving, and following what others do in the same session.
 import { handleApprovals } from "./approve.js";
+import { Attachments } from "./attach.js";
 import { notify, post, request } from "./live.js";
 import { followSession, readEvents } from "./stream.js";
 import { LiveTurn } from "./turn.js";
@@ -24,6 +25,14 @@ const agent = /** @type {HTMLSelectElement} */ (element("agent"));
 const model = /** @type {HTMLInputElement | null} */ (document.getElementById("model"));
 
 const variant = /** @type {HTMLSelectElement | null} */ (document.getElementById("variant"));
+
+const attachments = new Attachments({
+  place: talk,
+  list: element("attachments"),
+  picker: /** @type {HTMLInputElement} */ (element("files")),
+  button: /** @type {HTMLButtonElement} */ (element("attach")),
+  message,
+});
 
 const session = talk.dataset.session ?? "";
 const path = encodeURIComponent(session);
@@ -88,19 +97,22 @@ function follow() {
  * Runs a turn, and shows it while it is streamed.
  * @param {object} body
  * @param {string} input
+ * @param {import("./attach.js").Attached[]} files
  */
-async function run(body, input) {
+async function run(body, input, files = []) {
   isStreaming = true;
   showState();
   document.querySelector(".hello")?.remove();
-  const turn = new LiveTurn(live, agent.value, input);
+  const turn = new LiveTurn(live, agent.value, input, files.map((file) => file.name));
   live.scrollIntoView({ block: "end" });
   let failure = "";
+  let isAccepted = false;
   try {
     const forwardedProps = { model: model?.value.trim() || undefined, tools: variant?.value || undefined };
     const options = { headers: { "X-Patter-On-Disconnect": "continue" } };
     const request = { threadId: session, runId: crypto.randomUUID(), tools: [], context: [], forwardedProps, ...body };
     const response = await post(`/agents/${encodeURIComponent(agent.value)}/ag-ui`, request, options);
+    isAccepted = true;
     if (isNew) {
       isNew = false;
       history.replaceState(null, "", `/studio/talk/${path}`);
@@ -118,8 +130,9 @@ async function run(body, input) {
   isStreaming = false;
   await refresh();
   turn.close();
-  if (failure && isNew) {
-    message.value = input;
+  if (failure && !isAccepted) {
+    if (!message.value) message.value = input;
+    attachments.restore(files);
     status.textContent = failure;
     notify(failure);
   }
@@ -130,9 +143,11 @@ async function run(body, input) {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   const text = message.value.trim();
-  if (!text || send.disabled) return;
+  if ((!text && attachments.isEmpty) || send.disabled || attachments.isReading) return;
   message.value = "";
-  void run({ messages: [{ id: crypto.randomUUID(), role: "user", content: text }] }, text);
+  const files = attachments.take();
+  const content = files.length === 0 ? text : [...files.map((file) => file.part), ...(text ? [{ type: "text", text }] : [])];
+  void run({ messages: [{ id: crypto.randomUUID(), role: "user", content }] }, text, files);
 });
 
 message.addEventListener("keydown", (event) => {

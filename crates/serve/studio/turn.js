@@ -17,10 +17,12 @@ export class LiveTurn {
    * @param {HTMLElement} place
    * @param {string} agent
    * @param {string} input
+   * @param {string[]} files The names of the files that belong to the input.
    */
-  constructor(place, agent, input) {
+  constructor(place, agent, input, files) {
     this.agent = agent;
     this.input = input;
+    this.files = files;
     /** @type {Part[]} */
     this.parts = [];
     /** @type {Map<string, Part[]>} Parts of agents that were called, by the id of their run. */
@@ -139,7 +141,10 @@ export class LiveTurn {
 function TurnView({ turn }) {
   void turn.version.value;
   return html`<article class="turn" aria-busy="true">
-    ${turn.input && html`<div class="user"><div class="bubble">${turn.input}</div></div>`}
+    ${(turn.input || turn.files.length > 0) && html`<div class="user">
+      ${turn.files.length > 0 && html`<ul class="attachments">${turn.files.map((name) => html`<li><span class="chip">${name}</span></li>`)}</ul>`}
+      ${turn.input && html`<div class="bubble">${turn.input}</div>`}
+    </div>`}
     <div class="reply">
       <h3 class="who">${turn.agent}</h3>
       <${Parts} parts=${turn.parts} />

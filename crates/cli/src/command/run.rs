@@ -1,6 +1,7 @@
 //! `patter run`: runs an agent.
 
 use super::Command;
+use crate::attach::{Message, piped_input};
 use crate::error::{CommandError, CommandResult, ErrorFormat};
 use crate::file::{Input, read_stdin, unreadable};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
@@ -11,6 +12,7 @@ use clap::Args;
 use patter::run::StartError;
 use patter::session::SessionError;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Run an agent: it answers a prompt, and calls its tools on the way
@@ -24,16 +26,21 @@ use std::sync::Arc;
 #[command(after_help = "Examples:\n  \
                         patter run examples/hello.gram \"Hello! My name is Alice.\" --model demo\n  \
                         patter run examples/hello.gram \"What is my name?\" --continue\n  \
-                        git diff | patter run review.gram - --format json\n  \
+                        git diff | patter run review.gram \"Review this\" --format json\n  \
+                        patter run look.gram \"What is this?\" --attach photo.png\n  \
                         patter run shop.gram#clerk \"Refund order 7\" --ask 'shop/refund'")]
 pub(crate) struct Run {
     /// File containing the agent; by default its top-level agent, which no other agent calls
     #[arg(value_name = "FILE[#AGENT]")]
     agent: String,
 
-    /// Prompt; - reads stdin
+    /// Prompt; - reads it from stdin. What is piped in beside a prompt is added to it
     #[arg(default_value = "-")]
     prompt: String,
+
+    /// Attach a file: an image, a PDF document or text; may be repeated
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
 
     #[command(flatten)]
     format: FormatOption<RunFormat>,
@@ -47,6 +54,8 @@ pub(crate) struct Run {
 
 /// The maximum length of a prompt from stdin, in bytes.
 const MAX_PROMPT: u64 = 16 * 1024 * 1024;
+/// The maximum size of what is piped in beside a prompt, in bytes.
+const MAX_PIPED: usize = 16 * 1024 * 1024;
 
 impl Command for Run {
     fn error_format(&self) -> ErrorFormat {
@@ -60,12 +69,9 @@ impl Command for Run {
             let hint = format!("the file comes first: `patter run {} \"{}\"`", self.prompt, self.agent);
             return Err(error.with_hint(hint));
         }
-        let prompt = match self.prompt.as_str() {
-            "-" => read_prompt(&self.agent)?,
-            prompt => prompt.to_owned(),
-        };
+        let message = self.message()?;
         // Nothing else is wrong before the input is.
-        if prompt.trim().is_empty() {
+        if message.input.is_empty() {
             let error = CommandError::from(SessionError::from(StartError::EmptyInput));
             return Err(error.with_hint(format!("pass a prompt: `patter run {} \"…\"`", self.agent)));
         }
@@ -77,8 +83,27 @@ impl Command for Run {
         let compiled = open.compile()?;
         let session = open.session.id().map(|id| session_line(id.as_str()));
         let _ = opening.set(session.into_iter().chain(open.overrides.events()).collect());
-        let run = open.perform(async |session, interrupt| session.say(&prompt, interrupt).await);
+        open.session.add_contents(&message.contents);
+        let run = open.perform(async |session, interrupt| session.say(message.input, interrupt).await);
         open.finish(format, run, &compiled)
+    }
+}
+
+impl Run {
+    /// Reads the message: the prompt, the files, and what is piped in.
+    fn message(&self) -> Result<Message, CommandError> {
+        let mut message = match self.prompt.as_str() {
+            "-" => Message::new(read_prompt(&self.agent)?),
+            prompt => Message::new(prompt),
+        };
+        for path in &self.attach {
+            message.attach_file(path)?;
+        }
+        // A prompt that is empty by mistake is not replaced by whatever stdin is.
+        if self.prompt != "-" && !self.prompt.trim().is_empty() && split_agent(&self.agent).0.exists() {
+            piped_input(&mut message, MAX_PIPED)?;
+        }
+        Ok(message)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::ui::style::{CAUTION, DIM};
 use clap::{Args, Subcommand};
 use patter::drive::now_ms;
 use patter::store::{self, Copied, SessionSummary, Store, StoreError, StoreLocation, StoreUsage};
-use patter::text::milliseconds;
+use patter::text::{format_size, milliseconds};
 use serde_json::json;
 use std::time::Duration;
 
@@ -175,11 +175,13 @@ impl StoreCommand {
             "{}, {}, {}",
             count(usage.sessions, "session", "sessions"),
             count(usage.entries, "entry", "entries"),
-            size(usage.bytes)
+            format_size(usage.bytes)
         );
         if usage.unused_bytes > 0 {
-            text +=
-                &format!(" {DIM}({} unused: `patter store compact` gives them back){DIM:#}", size(usage.unused_bytes));
+            text += &format!(
+                " {DIM}({} unused: `patter store compact` gives them back){DIM:#}",
+                format_size(usage.unused_bytes)
+            );
         }
         if let Some(oldest) = usage.oldest_ms {
             text += &format!("\nthe oldest was last changed {} ago", ui::format_age(now_ms().saturating_sub(oldest)));
@@ -229,7 +231,7 @@ impl StoreCommand {
             let sizes = json!({"bytesBefore": before.bytes, "bytes": after.bytes});
             return Ok(ui::print(&format!("{sizes:#}\n"))?);
         }
-        Ok(ui::status(&format!("{} before, {} now", size(before.bytes), size(after.bytes)))?)
+        Ok(ui::status(&format!("{} before, {} now", format_size(before.bytes), format_size(after.bytes)))?)
     }
 
     fn show_copied(&self, copied: &CopiedSessions, to: &StoreLocation) -> CommandResult {
@@ -246,21 +248,6 @@ impl StoreCommand {
         }
         Ok(if differing.is_empty() { Outcome::Success } else { Outcome::Findings })
     }
-}
-
-/// Returns a size as people read it.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    if bytes < 1000 {
-        return format!("{bytes} bytes");
-    }
-    let mut value = bytes as f64 / 1000.0;
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS.get(unit).unwrap_or(&"TB"))
 }
 
 fn count(number: u64, one: &str, many: &str) -> String {

@@ -1,5 +1,6 @@
 //! Stored sessions as documents.
 
+use patter::message::attachment::readable;
 use patter::message::conversation::{Conversation, Message};
 use patter::session::Log;
 use patter::store::{SessionId, SessionState, SessionSummary};
@@ -37,13 +38,13 @@ pub(crate) fn fork_log(log: &Log, from: &SessionId, messages: usize) -> Vec<Stri
 /// Returns a conversation as Markdown, with the first message as its title.
 pub(crate) fn markdown(agent: &str, conversation: &Conversation) -> String {
     let title = conversation.iter().find_map(|message| match message {
-        Message::User { text } => text.trim().lines().next(),
+        Message::User { text, .. } => text.trim().lines().next(),
         _ => None,
     });
     let mut out = format!("# {}\n", title.unwrap_or("Conversation"));
     for message in conversation {
         let _ = match message {
-            Message::User { text } => write!(out, "\n## You\n\n{text}\n"),
+            Message::User { text, attachments } => write!(out, "\n## You\n\n{}\n", readable(text, attachments)),
             Message::Assistant { text, calls, .. } => {
                 let calls = calls.iter().map(|call| fenced(&format!("→ {} {}", call.tool, call.arguments)));
                 let text = if text.is_empty() { String::new() } else { format!("\n{text}\n") };

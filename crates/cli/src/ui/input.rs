@@ -28,6 +28,8 @@ const MAX_HISTORY: usize = 1000;
 const MAX_MESSAGE: u64 = 16 * 1024 * 1024;
 /// Encloses a message of several lines.
 const QUOTES: &str = "\"\"\"";
+/// How many files of a folder are looked at to complete a name.
+const MAX_COMPLETED: usize = 10_000;
 const PROMPT: &str = "› ";
 const PROMPT_STYLE: Style = AnsiColor::Green.on_default().bold();
 
@@ -267,7 +269,7 @@ impl ConditionalEventHandler for Interrupt {
     }
 }
 
-/// Completes commands, and tool names after `/why`.
+/// Completes commands, tool names after `/why`, and files after `@`.
 struct Completion {
     commands: Vec<String>,
     names: Vec<String>,
@@ -282,9 +284,37 @@ impl Completer for Completion {
         Ok(match typed.strip_prefix("/why ") {
             Some(name) => ("/why ".len(), matching(&self.names, name)),
             None if typed.starts_with('/') => (0, matching(&self.commands, typed)),
-            None => (position, Vec::new()),
+            None => files(typed).unwrap_or((position, Vec::new())),
         })
     }
+}
+
+/// Returns the files whose names continue the mention at the end of a text, and where their names start.
+fn files(typed: &str) -> Option<(usize, Vec<String>)> {
+    let start =
+        typed.rfind('@').filter(|at| typed.get(..*at).is_some_and(|text| !text.ends_with(char::is_alphanumeric)))?;
+    let name = typed.get(start + 1..).filter(|name| !name.contains([' ', '"', '\n']))?;
+    let (folder, prefix) = name.rsplit_once('/').map_or(("", name), |(folder, prefix)| (folder, prefix));
+    let folder_path = match (folder, name.starts_with('/')) {
+        ("", true) => Path::new("/"),
+        ("", false) => Path::new("."),
+        (folder, _) => Path::new(folder),
+    };
+    let separator = if name.contains('/') { "/" } else { "" };
+    let mut names: Vec<String> = std::fs::read_dir(folder_path)
+        .ok()?
+        .take(MAX_COMPLETED)
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let file = entry.file_name().into_string().ok()?;
+            let is_hidden = file.starts_with('.') && !prefix.starts_with('.');
+            let is_plain = !file.chars().any(|c| c.is_whitespace() || is_dangerous(c));
+            let end = if entry.path().is_dir() { "/" } else { "" };
+            (file.starts_with(prefix) && !is_hidden && is_plain).then(|| format!("{folder}{separator}{file}{end}"))
+        })
+        .collect();
+    names.sort_unstable();
+    Some((start + 1, names))
 }
 
 impl Validator for Completion {
@@ -309,6 +339,17 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+
+    #[test]
+    fn names_of_files_are_completed() {
+        let found = |typed: &str| files(typed).map(|(start, names)| (start, names.join(" ")));
+        assert_eq!(found("See @Car"), Some((5, "Cargo.toml".to_owned())));
+        assert_eq!(found("@src/ui/scr"), Some((1, "src/ui/screen.rs".to_owned())));
+        assert_eq!(found("@src/u"), Some((1, "src/ui/ src/unsupported.rs".to_owned())));
+        for typed in ["Cargo", "ada@Car", "@src/nothing/x", "@Cargo.toml and"] {
+            assert_eq!(found(typed), None, "{typed}");
+        }
+    }
 
     #[test]
     fn messages_are_read_from_a_pipe() {

@@ -11,6 +11,7 @@
 
 mod acp;
 mod architecture;
+mod attachments;
 mod chat;
 mod conformance;
 mod declarations;

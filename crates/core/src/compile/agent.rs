@@ -11,6 +11,7 @@ use crate::declare::workflow::WorkflowSpec;
 use crate::library::{
     BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, find_unused_rules, first_unused_rule,
 };
+use crate::message::attachment::AttachmentContents;
 use crate::message::context::estimate_text;
 use crate::message::conversation::Conversation;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
@@ -348,6 +349,7 @@ impl CompiledAgent {
             model: &model,
             instruction: &instruction,
             messages: &Conversation::default(),
+            contents: AttachmentContents::NONE,
             tools: &offered,
             settings: &settings,
             returns: returns.as_ref(),
@@ -443,6 +445,7 @@ impl CompiledAgent {
             model: self.model(),
             instruction: self.instruction(),
             messages,
+            contents: AttachmentContents::NONE,
             tools: self.offered_tools(),
             settings: self.settings(),
             returns: self.returns(),

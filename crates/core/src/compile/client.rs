@@ -2,6 +2,7 @@
 
 use super::CompiledAgent;
 use super::agent::{Extension, provider_schemas};
+use crate::message::attachment::AttachmentContents;
 use crate::message::conversation::Conversation;
 use crate::message::request::{OfferedTool, Request};
 use crate::name::{WireName, WireNameError};
@@ -75,6 +76,7 @@ impl CompiledAgent {
             model: base.model(),
             instruction: &instruction,
             messages: &Conversation::default(),
+            contents: AttachmentContents::NONE,
             tools: &offered,
             settings: base.settings(),
             returns: base.returns(),

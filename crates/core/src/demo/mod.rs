@@ -17,6 +17,7 @@ mod fill;
 mod pick;
 mod say;
 
+use crate::message::attachment::Attachment;
 use crate::message::conversation::{Conversation, Message, Messages, Opaque, ToolCall, ToolOutcome, Usage};
 use crate::message::request::{FinishReason, OfferedTool, Reply, Request};
 use fill::{ArgumentSource, fill, is_person};
@@ -39,6 +40,7 @@ const WIRE: &str = "demo";
 /// use patter_core::message::conversation::Message;
 /// use patter_core::demo;
 /// use patter_core::name::WireName;
+/// use patter_core::message::attachment::AttachmentContents;
 /// use patter_core::message::request::{OfferedTool, Request, Settings};
 /// let tools = [OfferedTool {
 ///     name: WireName::from_full_name("sayHello").unwrap(),
@@ -50,6 +52,7 @@ const WIRE: &str = "demo";
 ///     model: &"demo".parse().unwrap(),
 ///     instruction: "Greet people.",
 ///     messages: &vec![Message::user("Hello! My name is Alice.")].into(),
+///     contents: AttachmentContents::NONE,
 ///     tools: &tools,
 ///     settings: &Settings::default(),
 ///     returns: None,
@@ -65,7 +68,7 @@ pub fn reply(request: &Request<'_>) -> Reply {
         None => respond(&conversation, request.tools),
     };
     let (text, calls, opaque) = match response {
-        Response::Text(text) => (text, Vec::new(), None),
+        Response::Text(text) => (with_note(text, &conversation, request), Vec::new(), None),
         Response::Question { text, tool, parameter } => {
             let data = json!({ "asks": { "tool": tool, "parameter": parameter } });
             (text, Vec::new(), Some(Opaque { wire: WIRE.to_owned(), origin: String::new(), data }))
@@ -102,6 +105,7 @@ enum Response {
 struct SplitConversation<'m> {
     before: Messages<'m>,
     message: &'m str,
+    attachments: &'m [Attachment],
     after: Messages<'m>,
 }
 
@@ -111,8 +115,10 @@ impl<'m> SplitConversation<'m> {
         let last = last.unwrap_or(0);
         let before = messages.range(0..last);
         match messages.get(last) {
-            Some(Message::User { text }) => Self { before, message: text, after: messages.since(last + 1) },
-            _ => Self { before, message: "", after: messages.since(last) },
+            Some(Message::User { text, attachments }) => {
+                Self { before, message: text, attachments, after: messages.since(last + 1) }
+            }
+            _ => Self { before, message: "", attachments: &[], after: messages.since(last) },
         }
     }
 
@@ -130,7 +136,7 @@ impl<'m> SplitConversation<'m> {
     /// Returns the user's name, from their latest introduction.
     fn speaker(&self) -> Option<String> {
         let earlier = self.before.clone().rev().filter_map(|message| match message {
-            Message::User { text } => Some(text.as_str()),
+            Message::User { text, .. } => Some(text.as_str()),
             _ => None,
         });
         std::iter::once(self.message).chain(earlier).find_map(|text| person::introduced(&words(text)))
@@ -142,7 +148,7 @@ impl<'m> SplitConversation<'m> {
         let mut answer = self.message;
         let mut before = self.before.clone().rev();
         while let Some(Message::Assistant { opaque: Some(opaque), .. }) = before.next()
-            && let Some(Message::User { text }) = before.next()
+            && let Some(Message::User { text, .. }) = before.next()
         {
             let Some((tool, parameter)) = asked_argument(opaque) else { break };
             let open = pending.get_or_insert_with(|| PendingCall { tool, message: text, answers: Vec::new() });
@@ -155,6 +161,15 @@ impl<'m> SplitConversation<'m> {
         }
         pending
     }
+}
+
+/// Adds to an answer that the model did not read the attachments, unless the answer has to match a schema.
+fn with_note(mut text: String, conversation: &SplitConversation<'_>, request: &Request<'_>) -> String {
+    if !conversation.attachments.is_empty() && request.returns.is_none() {
+        let names: Vec<_> = conversation.attachments.iter().map(ToString::to_string).collect();
+        text.push_str(&format!("\n\n(The demo model does not read attachments: {}.)", names.join(", ")));
+    }
+    text
 }
 
 /// A call that the model asked arguments for.
@@ -279,7 +294,7 @@ fn asks_for_name(words: &[Word<'_>]) -> bool {
 fn usage(request: &Request<'_>, text: &str, calls: &[ToolCall]) -> Usage {
     let count = |text: &str| text.split_whitespace().count() as u64;
     let messages = request.messages.iter().map(|message| match message {
-        Message::User { text } | Message::Compacted { summary: text, .. } => count(text),
+        Message::User { text, .. } | Message::Compacted { summary: text, .. } => count(text),
         Message::Assistant { text, calls, .. } => {
             count(text) + calls.iter().map(|call| count(&call.arguments)).sum::<u64>()
         }

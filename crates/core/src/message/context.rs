@@ -3,6 +3,7 @@
 //! A conversation keeps all its messages. [`Message::Compacted`] says which of those before it are no longer sent, and what the
 //! model reads instead. Calls and their results are never separated.
 
+use super::attachment::{Attachment, MediaKind, readable};
 use super::conversation::{Conversation, Message, ToolOutcome};
 use crate::text::truncate;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,12 @@ const BYTES_PER_TOKEN: u64 = 4;
 const AROUND: u64 = 16;
 /// What an image counts as, in bytes.
 const IMAGE: u64 = 6400;
+/// What a page of a document counts as, in bytes: its text, and often its image.
+const PAGE: u64 = 8000;
+/// The usual size of a page of a document.
+const PAGE_SIZE: u64 = 100_000;
+/// The number of pages up to which a document is counted: large ones have large images rather than many pages.
+const MAX_PAGES: u64 = 40;
 /// The length to which results are shortened first, in characters.
 const SHORT_RESULT: usize = 2000;
 /// The length to which results are shortened if that is not enough.
@@ -58,7 +65,7 @@ pub struct CompactionPlan {
 /// let conversation = Conversation::from(messages);
 /// let sent = sent_messages(&conversation);
 /// assert_eq!(sent.len(), 2);
-/// assert!(matches!(sent.first(), Some(Message::User { text }) if text.ends_with("They greeted.")));
+/// assert!(matches!(sent.first(), Some(Message::User { text, .. }) if text.ends_with("They greeted.")));
 /// assert_eq!(sent.last(), Some(&Message::user("Bye")));
 /// ```
 pub fn sent_messages(conversation: &Conversation) -> Cow<'_, Conversation> {
@@ -73,7 +80,8 @@ pub fn sent_messages(conversation: &Conversation) -> Cow<'_, Conversation> {
             Some(_) => None,
             None => conversation.range(0..last.kept_from).rfind(is_user),
         };
-        Message::user(note(last.summary, asked))
+        let attachments = asked.map_or(&[][..], Message::attachments).to_vec();
+        Message::User { text: note(last.summary, asked), attachments }
     });
     Cow::Owned(note.into_iter().chain(kept).chain(new).collect())
 }
@@ -96,23 +104,42 @@ pub fn estimate_text(bytes: u64) -> u64 {
 /// Returns how many bytes a message has about, with what surrounds its text.
 pub fn message_bytes(message: &Message) -> u64 {
     let bytes = match message {
-        Message::User { text } => text.len(),
+        Message::User { text, attachments } => {
+            return AROUND + text.len() as u64 + attachments.iter().map(attachment_bytes).sum::<u64>();
+        }
         Message::Assistant { text, calls, opaque } => {
             let calls = calls.iter().map(|call| call.tool.len() + call.arguments.len());
             text.len() + calls.sum::<usize>() + opaque.as_ref().map_or(0, |opaque| json_bytes(&opaque.data))
         }
         Message::Tool { outcome, .. } => {
-            return AROUND + outcome.images().len() as u64 * IMAGE + outcome_bytes(outcome);
+            let media =
+                outcome.media().iter().map(|media| media_bytes(Some(media.kind), media.size() as u64)).sum::<u64>();
+            return AROUND + media + outcome_bytes(outcome);
         }
         Message::Compacted { summary, .. } => summary.len(),
     };
     AROUND + bytes as u64
 }
 
+/// Returns what an attachment counts as, in bytes of text.
+fn attachment_bytes(attachment: &Attachment) -> u64 {
+    media_bytes(attachment.kind(), attachment.bytes)
+}
+
+fn media_bytes(kind: Option<MediaKind>, size: u64) -> u64 {
+    match kind {
+        Some(MediaKind::Image) => IMAGE,
+        // The number of pages is only known to those who read the document.
+        Some(MediaKind::Document) => (size / PAGE_SIZE).clamp(1, MAX_PAGES) * PAGE,
+        Some(MediaKind::Text) => size,
+        None => AROUND,
+    }
+}
+
 fn outcome_bytes(outcome: &ToolOutcome) -> u64 {
     (match outcome {
         ToolOutcome::Value { value: Json::String(text) } => text.len(),
-        ToolOutcome::Value { value } if outcome.images().is_empty() => json_bytes(value),
+        ToolOutcome::Value { value } if outcome.media().is_empty() => json_bytes(value),
         outcome => outcome.text().len(),
     }) as u64
 }
@@ -209,9 +236,9 @@ fn note(summary: &str, asked: Option<&Message>) -> String {
              {summary}"
         ),
     };
-    if let Some(Message::User { text: asked }) = asked {
+    if let Some(Message::User { text: asked, attachments }) = asked {
         text.push_str("\n\n(The last message of the user:)\n\n");
-        text.push_str(&truncate(asked, TRANSCRIPT_MESSAGE));
+        text.push_str(&readable(&truncate(asked, TRANSCRIPT_MESSAGE), attachments));
     }
     text
 }
@@ -221,7 +248,7 @@ fn shortened(message: &Message, max_chars: Option<usize>) -> Message {
     let (Message::Tool { call_id, tool, outcome }, Some(max_chars)) = (message, max_chars) else {
         return message.clone();
     };
-    if outcome_bytes(outcome) <= max_chars as u64 && outcome.images().is_empty() {
+    if outcome_bytes(outcome) <= max_chars as u64 && outcome.media().is_empty() {
         return message.clone();
     }
     let text = outcome.text();
@@ -247,7 +274,9 @@ fn transcript<'m>(summary: &str, messages: impl Iterator<Item = &'m Message>, ma
     }
     for message in messages {
         match message {
-            Message::User { text } => lines.push(format!("User: {}", truncate(text, TRANSCRIPT_MESSAGE))),
+            Message::User { text, attachments } => {
+                lines.push(format!("User: {}", readable(&truncate(text, TRANSCRIPT_MESSAGE), attachments)));
+            }
             Message::Assistant { text, calls, .. } => {
                 if !text.trim().is_empty() {
                     lines.push(format!("Assistant: {}", truncate(text, TRANSCRIPT_MESSAGE)));

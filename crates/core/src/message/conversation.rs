@@ -6,7 +6,8 @@
 pub use super::shared::{Conversation, Messages};
 pub use crate::provider::Usage;
 
-use super::media::{Image, images, without_data};
+use super::attachment::{Attachment, UserInput};
+use super::media::{Media, media, without_data};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
@@ -27,6 +28,9 @@ pub enum Message {
     User {
         /// The text.
         text: String,
+        /// The files that belong to it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A message from the model.
     Assistant {
@@ -114,12 +118,20 @@ pub struct Opaque {
 impl Message {
     /// Returns a message from the user.
     pub fn user(text: impl Into<String>) -> Self {
-        Message::User { text: text.into() }
+        Message::User { text: text.into(), attachments: Vec::new() }
     }
 
     /// Returns a message from the model.
     pub fn assistant(text: impl Into<String>, calls: Vec<ToolCall>) -> Self {
         Message::Assistant { text: text.into(), calls, opaque: None }
+    }
+
+    /// Returns the files of the message; none if it is not from the user.
+    pub fn attachments(&self) -> &[Attachment] {
+        match self {
+            Message::User { attachments, .. } => attachments,
+            Message::Assistant { .. } | Message::Tool { .. } | Message::Compacted { .. } => &[],
+        }
     }
 
     /// Returns the calls of the message; none if it is not from the model.
@@ -128,6 +140,12 @@ impl Message {
             Message::Assistant { calls, .. } => calls,
             Message::User { .. } | Message::Tool { .. } | Message::Compacted { .. } => &[],
         }
+    }
+}
+
+impl From<UserInput> for Message {
+    fn from(UserInput { text, attachments }: UserInput) -> Self {
+        Message::User { text, attachments }
     }
 }
 
@@ -147,15 +165,15 @@ impl ToolCall {
 }
 
 impl ToolOutcome {
-    /// Returns the images of a result.
-    pub fn images(&self) -> Vec<Image<'_>> {
+    /// Returns the images and documents of a result.
+    pub fn media(&self) -> Vec<Media<'_>> {
         match self {
-            ToolOutcome::Value { value } => images(value),
+            ToolOutcome::Value { value } => media(value),
             ToolOutcome::Error { .. } | ToolOutcome::Denied { .. } | ToolOutcome::Cancelled => Vec::new(),
         }
     }
 
-    /// Returns the text of a result: strings unquoted, other values as JSON, images as descriptions, and errors with a
+    /// Returns the text of a result: strings unquoted, other values as JSON, images and documents as descriptions, and errors with a
     /// prefix.
     pub fn text(&self) -> String {
         match self {

@@ -2,6 +2,7 @@
 
 pub use super::schema::SharedSchema;
 
+use crate::message::attachment::AttachmentContents;
 use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, Usage};
 use crate::name::WireName;
 use crate::provider::ModelRef;
@@ -17,6 +18,8 @@ pub struct Request<'r> {
     pub instruction: &'r str,
     /// The conversation so far. It ends with a message from the user, or with the outcomes of calls.
     pub messages: &'r Conversation,
+    /// The contents of the attachments of the conversation.
+    pub contents: &'r AttachmentContents,
     /// The tools that the model may call, in declared order.
     pub tools: &'r [OfferedTool],
     /// The settings of the model.

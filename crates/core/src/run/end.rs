@@ -1,5 +1,6 @@
 //! How runs end, and errors of starting and driving them.
 
+use crate::message::attachment::AttachmentError;
 use crate::message::request::FinishReason;
 use crate::types::signature::SchemaError;
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,9 @@ pub enum StartError {
     /// The input is empty.
     #[error("the input is empty")]
     EmptyInput,
+    /// There are too many files, or they are too large.
+    #[error(transparent)]
+    Attachments(#[from] AttachmentError),
     /// A message is out of place.
     #[error("message {number} of the conversation is a result of the call `{id}`, which is not open at that point")]
     Conversation {
@@ -158,7 +162,10 @@ impl StartError {
     /// Returns the error name: `ValidationError` or `ConfigurationError`.
     pub const fn name(&self) -> &'static str {
         match self {
-            StartError::EmptyInput | StartError::Conversation { .. } | StartError::Input { .. } => "ValidationError",
+            StartError::EmptyInput
+            | StartError::Attachments(_)
+            | StartError::Conversation { .. }
+            | StartError::Input { .. } => "ValidationError",
             StartError::Returns(_) => "ConfigurationError",
         }
     }

@@ -1,6 +1,7 @@
 //! The start of a run and everything it receives afterwards, as serializable values.
 
 use super::{Limits, PendingCall, PlannedCall, Ruling, Run, RunError, RunFailure, RunSpec, StartError};
+use crate::message::attachment::{Attachment, UserInput};
 use crate::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use crate::message::request::Reply;
 use crate::permission::Decision;
@@ -21,6 +22,9 @@ pub struct RunStart {
     /// The call of the same run whose conversation this run continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
+    /// The files of the user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// The start time in milliseconds.
     pub at: u64,
 }
@@ -241,18 +245,22 @@ impl CallTiming {
 impl Run {
     /// Recreates a run as it started. [`Run::start`] does the same for a run that a user starts.
     pub fn from_start(start: RunStart, conversation: impl Into<Conversation>) -> Result<Self, StartError> {
-        let RunStart { spec, depth, input, continues, at } = start;
-        Ok(Self { depth, continues, ..Self::start(spec, conversation, &input, at)? })
+        let RunStart { spec, depth, input: text, attachments, continues, at } = start;
+        Ok(Self { depth, continues, ..Self::start(spec, conversation, UserInput { text, attachments }, at)? })
     }
 
     /// Returns the parameters the run was started with.
     pub fn to_start(&self) -> RunStart {
-        let input = match self.new_messages().next() {
-            Some(Message::User { text }) => text.clone(),
-            Some(Message::Assistant { .. } | Message::Tool { .. } | Message::Compacted { .. }) | None => String::new(),
+        let UserInput { text: input, attachments } = match self.new_messages().next() {
+            Some(Message::User { text, attachments }) => {
+                UserInput { text: text.clone(), attachments: attachments.clone() }
+            }
+            Some(Message::Assistant { .. } | Message::Tool { .. } | Message::Compacted { .. }) | None => {
+                UserInput::default()
+            }
         };
         let continues = self.continues.clone();
-        RunStart { spec: self.spec.clone(), depth: self.depth, input, continues, at: self.clock.start }
+        RunStart { spec: self.spec.clone(), depth: self.depth, input, attachments, continues, at: self.clock.start }
     }
 
     /// Applies an input to the run.

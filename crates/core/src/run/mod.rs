@@ -41,7 +41,8 @@ pub use save::RunLoadError;
 pub use spec::{CallTarget, Callable, ClientAdditions, ClientTool, ContextPolicy, ContextSpec, Limits, RunSpec};
 pub use workflow::PlannedCall;
 
-use crate::message::conversation::{Conversation, Message, Messages, Usage};
+use crate::message::attachment::UserInput;
+use crate::message::conversation::{Conversation, Messages, Usage};
 use crate::provider::price::{Bill, Cost};
 use crate::types::signature::Signature;
 use call::Slot;
@@ -145,21 +146,23 @@ impl Run {
     pub fn start(
         spec: RunSpec,
         conversation: impl Into<Conversation>,
-        input: &str,
+        input: impl Into<UserInput>,
         now: u64,
     ) -> Result<Self, StartError> {
-        if input.trim().is_empty() {
+        let input = input.into();
+        if input.is_empty() {
             return Err(StartError::EmptyInput);
         }
         if let Some(schema) = &spec.takes {
-            answer::parse(input, schema).map_err(|message| StartError::Input { agent: spec.agent.clone(), message })?;
+            answer::parse(&input.text, schema).map_err(|message| StartError::Input { agent: spec.agent.clone(), message })?;
         }
+        input.check_limits()?;
         if let Some(schema) = &spec.returns {
             Signature::from_schemas(&answer::no_arguments(), Some(schema)).map_err(StartError::Returns)?;
         }
         let mut conversation = history::close_calls(conversation.into())?;
         let begin = conversation.len();
-        conversation.push(Message::user(input));
+        conversation.push(input.into());
         let mut run = Self {
             version: FormatVersion,
             spec,

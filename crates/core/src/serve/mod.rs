@@ -3,6 +3,7 @@
 //! Each protocol is a translation without I/O, like the protocols of providers in [`wire`](crate::wire), and has no state of
 //! its own: what a client gets is a projection of the log of a session.
 
+mod attachment;
 mod client;
 mod error;
 mod read;

@@ -1,12 +1,14 @@
 //! Patter's own API: agents, sessions, runs and approvals. What other protocols can express is not repeated here.
 
+use super::attachment::{FileSource, attach, checked};
 use super::read::{Fields, parse_body};
 use super::{ApiError, TurnEnd, TurnOutcome, Waiting};
 use crate::compile::CompiledAgent;
+use crate::message::attachment::{AttachmentContents, UserInput};
 use crate::session::{Log, RunPath};
 use serde_json::{Value as Json, json};
 
-/// A message to an agent.
+/// A message to an agent, with files in Base64: `{"message": "…", "attachments": [{"name": "a.png", "data": "…"}]}`.
 ///
 /// ```
 /// use patter_core::serve::native::MessageRequest;
@@ -22,7 +24,9 @@ pub struct MessageRequest {
     /// The id of a new session.
     pub session: Option<String>,
     /// The message.
-    pub message: String,
+    pub message: UserInput,
+    /// The contents of its attachments.
+    pub contents: AttachmentContents,
 }
 
 /// An answer to a call that waits.
@@ -70,13 +74,26 @@ impl MessageRequest {
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let value = parse_body(body)?;
         let fields = Fields::new(&value, "")?;
-        fields.only(&["agent", "session", "message"])?;
-        let message = fields.required_text("message")?.to_owned();
-        if message.trim().is_empty() {
+        fields.only(&["agent", "session", "message", "attachments"])?;
+        let mut contents = AttachmentContents::default();
+        let files = fields.list("attachments")?.unwrap_or_default();
+        let file = |(index, value)| {
+            let file = Fields::new(value, format!("attachments[{index}]"))?;
+            file.only(&["name", "data"])?;
+            let source = FileSource::Base64 { field: "data", data: file.required_text("data")? };
+            attach(&file, &source, Some(file.required_text("name")?), &mut contents)
+        };
+        let attachments = files.iter().enumerate().map(file).collect::<Result<Vec<_>, ApiError>>()?;
+        let text = match attachments.is_empty() {
+            true => fields.required_text("message")?,
+            false => fields.text("message")?.unwrap_or_default(),
+        };
+        let message = checked(UserInput { text: text.to_owned(), attachments }, || "attachments".to_owned())?;
+        if message.is_empty() {
             return Err(fields.wrong("message", "is empty"));
         }
         let agent = fields.text("agent")?.map(str::to_owned);
-        Ok(Self { agent, session: fields.text("session")?.map(str::to_owned), message })
+        Ok(Self { agent, session: fields.text("session")?.map(str::to_owned), message, contents })
     }
 }
 

@@ -1,9 +1,10 @@
 //! Sessions as patterns: what was said, called and answered, in the notation in which agents are written.
 //!
-//! A session contains the responses of its runs, a response the messages of its run, and a message of the model the
-//! invocations of tools, each with its outcome. Nothing that the JSON export has is lost.
+//! A session contains the responses of its runs, a response the messages of its run, a message of the user its attachments,
+//! and a message of the model the invocations of tools, each with its outcome. Nothing that the JSON export has is lost.
 
 use super::{Log, Turn};
+use crate::message::attachment::Attachment;
 use crate::message::conversation::{Message, Messages, Opaque, ToolCall, ToolOutcome, Usage};
 use crate::run::RunOutcome;
 use patter_gram::{quote, quote_name};
@@ -86,10 +87,11 @@ fn messages(conversation: Messages<'_>, durations: &BTreeMap<String, u64>) -> Ve
     while let Some(message) = rest.next() {
         let mut record = Record::default();
         match message {
-            Message::User { text } => {
+            Message::User { text, attachments } => {
                 record.text("role", "user");
                 record.text("text", text);
-                elements.push(pattern("", "Message", &record, &[]));
+                let attachments: Vec<String> = attachments.iter().map(attachment).collect();
+                elements.push(pattern("", "Message", &record, &attachments));
             }
             Message::Assistant { text, calls, opaque } => {
                 record.text("role", "assistant");
@@ -134,6 +136,16 @@ fn messages(conversation: Messages<'_>, durations: &BTreeMap<String, u64>) -> Ve
         }
     }
     elements
+}
+
+fn attachment(attachment: &Attachment) -> String {
+    let Attachment { name, media_type, bytes, sha256 } = attachment;
+    let mut record = Record::default();
+    record.text("name", name);
+    record.text("mediaType", media_type);
+    record.number("bytes", *bytes);
+    record.text("sha256", sha256);
+    pattern("", "Attachment", &record, &[])
 }
 
 fn invocation(call: &ToolCall, outcome: Option<&ToolOutcome>, duration_ms: Option<u64>) -> String {

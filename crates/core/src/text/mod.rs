@@ -1,15 +1,18 @@
-//! Helpers for text that people write and read: durations, wildcards, truncation, suggestions, secrets, markup.
+//! Helpers for text that people write and read: durations, sizes, wildcards, truncation, suggestions, secrets,
+//! markup.
 
 mod duration;
 mod glob;
 mod markup;
 mod secret;
+mod size;
 mod suggest;
 
 pub use duration::{duration_in, format_duration, milliseconds, parse_duration};
 pub use glob::Glob;
 pub use markup::{Escaped, is_disguise};
 pub use secret::{Secret, find_secrets, mask_secrets};
+pub use size::format_size;
 pub use suggest::nearest;
 
 /// Truncates a text to at most `max_chars` characters, and marks the cut with an ellipsis.

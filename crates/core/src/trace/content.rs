@@ -1,5 +1,6 @@
 //! What was said, as JSON in the form that the conventions prescribe.
 
+use crate::message::attachment::{Attachment, MediaKind};
 use crate::message::conversation::{Message, ToolCall, ToolOutcome};
 use crate::message::request::{Reply, RequestTemplate};
 use crate::text::truncate;
@@ -72,9 +73,11 @@ pub(super) fn outcome(outcome: &ToolOutcome) -> String {
 
 fn message_json(message: &Message) -> Json {
     match message {
-        Message::User { text } | Message::Compacted { summary: text, .. } => {
-            json!({"role": "user", "parts": [text_part(text)]})
+        Message::User { text, attachments } => {
+            let parts: Vec<_> = attachments.iter().map(attachment_part).chain([text_part(text)]).collect();
+            json!({"role": "user", "parts": parts})
         }
+        Message::Compacted { summary, .. } => json!({"role": "user", "parts": [text_part(summary)]}),
         Message::Assistant { text, calls, .. } => json!({"role": "assistant", "parts": assistant_parts(text, calls)}),
         Message::Tool { call_id, outcome: result, .. } => {
             let part = json!({"type": "tool_call_response", "id": call_id, "response": outcome(result)});
@@ -93,6 +96,16 @@ fn assistant_parts(text: &str, calls: &[ToolCall]) -> Vec<Json> {
         json!({"type": "tool_call", "id": call.id, "name": call.tool, "arguments": arguments})
     });
     text.into_iter().chain(calls).collect()
+}
+
+/// Returns an attachment, of which traces have no content.
+fn attachment_part(attachment: &Attachment) -> Json {
+    let modality = match attachment.kind() {
+        Some(MediaKind::Image) => "image",
+        Some(MediaKind::Document | MediaKind::Text) | None => "document",
+    };
+    let Attachment { name, media_type, sha256, .. } = attachment;
+    json!({"type": "file", "modality": modality, "mime_type": media_type, "file_id": sha256, "name": name})
 }
 
 fn text_part(text: &str) -> Json {

@@ -1,6 +1,7 @@
 //! Anthropic Messages.
 
 use super::answer::enforceable_by_claude;
+use super::attachment::{Part, cache_origin, parts};
 use super::body::{Body, append, append_tool, append_values};
 use super::effort::{claude_conflicts, enforces_answers, insert_claude};
 use super::error::{WireError, error_details};
@@ -8,6 +9,7 @@ use super::framing::Streaming;
 use super::history::{arguments_object, last_turn, opaque_data, wire_name};
 use super::json::{insert_some, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
+use crate::message::attachment::{Attachment, AttachmentContents, MediaKind};
 use crate::message::conversation::{Message, Messages, Opaque, ToolCall, ToolOutcome};
 use crate::message::request::{FinishReason, Request};
 use crate::message::shared::append_part;
@@ -74,18 +76,19 @@ fn insert_some_in(object: &mut Json, key: &str, value: Json) {
 
 /// Appends the messages of a request. All but the last one are the same in later requests.
 fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, origin: &str, hint: &Json) {
+    let contents = request.contents;
     let sender = |message: &Message| {
-        let turn = Turn::new(message, origin);
+        let turn = Turn::new(message, origin, AttachmentContents::NONE);
         (!turn.is_empty()).then_some(turn.role)
     };
     let stable = last_turn(request.messages, sender);
     let start = json.len();
-    request.messages.encode(stable, Wire::Anthropic, origin, json, |json, part| {
-        append_values(json, messages(part, origin));
+    request.messages.encode(stable, Wire::Anthropic, &cache_origin(origin, contents), json, |json, part| {
+        append_values(json, messages(part, origin, contents));
     });
     // Writing to the cache costs extra, so a single question is not cached.
     let is_likely_to_continue = !request.tools.is_empty() || json.len() > start;
-    let mut rest = messages(request.messages.since(stable), origin);
+    let mut rest = messages(request.messages.since(stable), origin, contents);
     if let Some(last) = rest.last_mut().filter(|_| is_likely_to_continue).and_then(last_block) {
         insert_some(last, "cache_control", Some(hint.clone()));
     }
@@ -100,10 +103,14 @@ struct Turn {
 }
 
 impl Turn {
-    fn new(message: &Message, origin: &str) -> Self {
+    fn new(message: &Message, origin: &str, contents: &AttachmentContents) -> Self {
         match message {
-            Message::User { text } | Message::Compacted { summary: text, .. } => {
-                Turn { role: "user", results: Vec::new(), blocks: text_block(text) }
+            Message::User { text, attachments } => {
+                let blocks = attachment_blocks(attachments, contents).into_iter().chain(text_block(text)).collect();
+                Turn { role: "user", results: Vec::new(), blocks }
+            }
+            Message::Compacted { summary, .. } => {
+                Turn { role: "user", results: Vec::new(), blocks: text_block(summary) }
             }
             Message::Assistant { text, calls, opaque } => {
                 let blocks = opaque_blocks(opaque.as_ref(), calls, origin)
@@ -126,10 +133,10 @@ impl Turn {
     }
 }
 
-fn messages(messages: Messages<'_>, origin: &str) -> Vec<Json> {
+fn messages(messages: Messages<'_>, origin: &str, contents: &AttachmentContents) -> Vec<Json> {
     let mut turns: Vec<Turn> = Vec::new();
     // The provider rejects empty messages.
-    for turn in messages.map(|message| Turn::new(message, origin)).filter(|turn| !turn.is_empty()) {
+    for turn in messages.map(|message| Turn::new(message, origin, contents)).filter(|turn| !turn.is_empty()) {
         match turns.last_mut().filter(|last| last.role == turn.role) {
             Some(last) => {
                 last.results.extend(turn.results);
@@ -145,15 +152,29 @@ fn messages(messages: Messages<'_>, origin: &str) -> Vec<Json> {
     turns.into_iter().map(message).collect()
 }
 
-/// Returns the content of a result: a text, and the images after it.
+/// Returns the blocks of attachments. They precede the text, as the provider recommends.
+fn attachment_blocks(attachments: &[Attachment], contents: &AttachmentContents) -> Vec<Json> {
+    let source = |media_type: &str, data: String| json!({ "type": "base64", "media_type": media_type, "data": data });
+    let block = |part| match part {
+        Part::Image { media_type, data } => json!({ "type": "image", "source": source(media_type, data) }),
+        Part::Document { name, media_type, data } => {
+            json!({ "type": "document", "source": source(media_type, data), "title": name })
+        }
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+    };
+    parts(attachments, contents).into_iter().map(block).collect()
+}
+
+/// Returns the content of a result: a text, and the images and documents after it.
 fn result_content(outcome: &ToolOutcome) -> Json {
-    let images = outcome.images();
-    if images.is_empty() {
+    let media = outcome.media();
+    if media.is_empty() {
         return outcome.text().into();
     }
-    let blocks = images.iter().map(|image| {
-        let source = json!({ "type": "base64", "media_type": image.mime_type, "data": image.data });
-        json!({ "type": "image", "source": source })
+    let blocks = media.iter().map(|media| {
+        let source = json!({ "type": "base64", "media_type": media.mime_type, "data": media.data });
+        let kind = if media.kind == MediaKind::Document { "document" } else { "image" };
+        json!({ "type": kind, "source": source })
     });
     text_block(&outcome.text()).into_iter().chain(blocks).collect()
 }

@@ -35,9 +35,10 @@ const TOO_LONG_KINDS: [&str; 4] =
     ["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large"];
 
 /// What providers say about requests that have too many tokens, in lower case.
-const TOO_LONG_MESSAGES: [&str; 9] = [
+const TOO_LONG_MESSAGES: [&str; 10] = [
     "maximum context length",
     "context length exceeded",
+    "exceeds the context length",
     "context window",
     "context size",
     "prompt is too long",

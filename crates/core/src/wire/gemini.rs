@@ -1,16 +1,18 @@
 //! Gemini `generateContent`.
 
+use super::attachment::{Part, cache_origin, parts};
 use super::body::{Body, append_items, append_tool, append_values};
 use super::effort::{gemini_thinking, is_before_gemini_3};
 use super::error::WireError;
 use super::framing::Streaming;
 use super::history::{
-    arguments_object, last_turn, opaque_data, path_segment, provider_id, value_without_images, wire_name,
+    arguments_object, last_turn, opaque_data, path_segment, provider_id, value_without_media, wire_name,
 };
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
+use crate::message::attachment::{Attachment, AttachmentContents};
 use crate::message::conversation::{Message, Messages, Opaque, ToolCall, ToolOutcome, Usage};
-use crate::message::media::{Image, without_data};
+use crate::message::media::{Media, without_data};
 use crate::message::request::{FinishReason, Request, Settings};
 use crate::message::shared::append_part;
 use crate::provider::{Server, Wire};
@@ -87,22 +89,32 @@ enum Sender {
 /// Appends the messages of a request. All but the last one are the same in later requests.
 fn append_contents(json: &mut Vec<u8>, request: &Request<'_>, origin: &str) {
     let model_id = &request.model.id;
+    let contents = request.contents;
     let sender = |message: &Message| {
-        let (sender, parts) = sender_and_parts(message, model_id, origin);
+        let (sender, parts) = sender_and_parts(message, model_id, origin, AttachmentContents::NONE);
         (!parts.is_empty()).then_some(sender)
     };
     let stable = last_turn(request.messages, sender);
     // What a result looks like depends on the model, too.
     let format = format!("{origin}:{model_id}");
+    let format = cache_origin(&format, contents);
     request.messages.encode(stable, Wire::Gemini, &format, json, |json, part| {
-        append_values(json, contents(part, model_id, origin));
+        append_values(json, turns(part, model_id, origin, contents));
     });
-    append_part(json, |json| append_values(json, contents(request.messages.since(stable), model_id, origin)));
+    append_part(json, |json| append_values(json, turns(request.messages.since(stable), model_id, origin, contents)));
 }
 
-fn sender_and_parts(message: &Message, model_id: &str, origin: &str) -> (Sender, Vec<Json>) {
+fn sender_and_parts(
+    message: &Message,
+    model_id: &str,
+    origin: &str,
+    contents: &AttachmentContents,
+) -> (Sender, Vec<Json>) {
     match message {
-        Message::User { text } | Message::Compacted { summary: text, .. } => (Sender::User, text_part(text)),
+        Message::User { text, attachments } => {
+            (Sender::User, attachment_parts(attachments, contents).into_iter().chain(text_part(text)).collect())
+        }
+        Message::Compacted { summary, .. } => (Sender::User, text_part(summary)),
         Message::Assistant { text, calls, opaque } => {
             let parts = opaque_parts(opaque.as_ref(), calls, origin).unwrap_or_else(|| {
                 let mut calls: Vec<Json> = calls.iter().map(function_call).collect();
@@ -122,10 +134,10 @@ fn sender_and_parts(message: &Message, model_id: &str, origin: &str) -> (Sender,
     }
 }
 
-fn contents(messages: Messages<'_>, model_id: &str, origin: &str) -> Vec<Json> {
+fn turns(messages: Messages<'_>, model_id: &str, origin: &str, contents: &AttachmentContents) -> Vec<Json> {
     let mut turns: Vec<(Sender, Vec<Json>)> = Vec::new();
     for message in messages {
-        let (sender, parts) = sender_and_parts(message, model_id, origin);
+        let (sender, parts) = sender_and_parts(message, model_id, origin, contents);
         match turns.last_mut().filter(|(last, _)| *last == sender) {
             Some((_, last_parts)) => last_parts.extend(parts),
             // The provider rejects contents without parts.
@@ -144,6 +156,17 @@ fn text_part(text: &str) -> Vec<Json> {
     if text.is_empty() { Vec::new() } else { vec![json!({ "text": text })] }
 }
 
+/// Returns the parts of attachments. They precede the text, as the provider recommends.
+fn attachment_parts(attachments: &[Attachment], contents: &AttachmentContents) -> Vec<Json> {
+    let part = |part| match part {
+        Part::Image { media_type, data } | Part::Document { media_type, data, .. } => {
+            json!({ "inlineData": { "mimeType": media_type, "data": data } })
+        }
+        Part::Text(text) => json!({ "text": text }),
+    };
+    parts(attachments, contents).into_iter().map(part).collect()
+}
+
 fn function_call(call: &ToolCall) -> Json {
     let mut body = Map::new();
     insert_some(&mut body, "id", provider_id(&call.id));
@@ -153,9 +176,9 @@ fn function_call(call: &ToolCall) -> Json {
 }
 
 fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome, model_id: &str) -> Json {
-    let images = accepted_images(outcome, model_id);
+    let media = accepted_media(outcome, model_id);
     let response = match outcome {
-        ToolOutcome::Value { value } if images.is_empty() => json!({ "output": *value_without_images(value) }),
+        ToolOutcome::Value { value } if media.is_empty() => json!({ "output": *value_without_media(value) }),
         ToolOutcome::Value { value } => json!({ "output": *without_data(value, None) }),
         ToolOutcome::Error { message } => json!({ "error": message }),
         ToolOutcome::Denied { .. } | ToolOutcome::Cancelled => json!({ "error": outcome.text() }),
@@ -164,17 +187,17 @@ fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome, model_id:
     insert_some(&mut body, "id", provider_id(call_id));
     insert_some(&mut body, "name", Some(wire_name(tool)));
     insert_some(&mut body, "response", Some(response));
-    let part = |image: Image<'_>| json!({ "inlineData": { "mimeType": image.mime_type, "data": image.data } });
-    insert_some(&mut body, "parts", non_empty(images.into_iter().map(part)));
+    let part = |media: Media<'_>| json!({ "inlineData": { "mimeType": media.mime_type, "data": media.data } });
+    insert_some(&mut body, "parts", non_empty(media.into_iter().map(part)));
     json!({ "functionResponse": body })
 }
 
-/// Returns the images of a result, if the model accepts them there. Older models reject the whole request.
-fn accepted_images<'o>(outcome: &'o ToolOutcome, model_id: &str) -> Vec<Image<'o>> {
-    let images = outcome.images();
-    let is_accepted = |image: &Image<'_>| image.mime_type != "image/gif";
-    let has_images = model_id.contains("gemini") && !is_before_gemini_3(model_id);
-    if has_images && images.iter().all(is_accepted) { images } else { Vec::new() }
+/// Returns the images and documents of a result, if the model accepts them there. Older models reject the whole request.
+fn accepted_media<'o>(outcome: &'o ToolOutcome, model_id: &str) -> Vec<Media<'o>> {
+    let media = outcome.media();
+    let is_accepted = |media: &Media<'_>| media.mime_type != "image/gif";
+    let has_media = model_id.contains("gemini") && !is_before_gemini_3(model_id);
+    if has_media && media.iter().all(is_accepted) { media } else { Vec::new() }
 }
 
 /// Returns the parts of a reply as they were received, if they are known and contain the given calls.

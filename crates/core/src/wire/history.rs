@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// The key of arguments that are not an object, for wires that only accept objects.
 const RAW: &str = "_raw";
-/// The note about an image that is described because the wire or the model has no images in results.
+/// The note about an image or a document that is described because the wire or the model has none in results.
 const NOT_SHOWN: &str = "not shown: this model receives only text from tools";
 
 /// Returns an id for a call that the provider sent without one.
@@ -48,15 +48,15 @@ pub(super) fn wire_name(tool: &str) -> String {
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
-/// Returns the value of a result for a model that receives no images.
-pub(super) fn value_without_images(value: &Json) -> Cow<'_, Json> {
+/// Returns the value of a result for a model that receives neither images nor documents.
+pub(super) fn value_without_media(value: &Json) -> Cow<'_, Json> {
     without_data(value, Some(NOT_SHOWN))
 }
 
-/// Returns the text of a result for a model that receives no images.
-pub(super) fn text_without_images(outcome: &ToolOutcome) -> String {
+/// Returns the text of a result for a model that receives neither images nor documents.
+pub(super) fn text_without_media(outcome: &ToolOutcome) -> String {
     match outcome {
-        ToolOutcome::Value { value } if !value.is_string() => value_without_images(value).to_string(),
+        ToolOutcome::Value { value } if !value.is_string() => value_without_media(value).to_string(),
         _ => outcome.text(),
     }
 }

@@ -19,6 +19,7 @@
 //!   [`Server`](crate::provider::Server).
 //!
 //! ```
+//! use patter_core::message::attachment::AttachmentContents;
 //! use patter_core::message::conversation::Message;
 //! use patter_core::message::request::{Request, Settings};
 //! use patter_core::wire::{Streaming, Wire};
@@ -26,8 +27,15 @@
 //! let model = "Ollama/llama3.2".parse().unwrap();
 //! let messages = vec![Message::user("Hello")].into();
 //! let settings = Settings::default();
-//! let request =
-//!     Request { model: &model, instruction: "", messages: &messages, tools: &[], settings: &settings, returns: None };
+//! let request = Request {
+//!     model: &model,
+//!     instruction: "",
+//!     messages: &messages,
+//!     contents: AttachmentContents::NONE,
+//!     tools: &[],
+//!     settings: &settings,
+//!     returns: None,
+//! };
 //! let wire = model.provider.endpoint().unwrap().default_wire().unwrap();
 //! assert_eq!(
 //!     String::from_utf8(wire.encode(&request, Streaming::Off)).unwrap(),
@@ -46,6 +54,7 @@ mod history;
 mod effort;
 mod answer;
 mod reply;
+mod attachment;
 mod chat;
 mod responses;
 mod anthropic;
@@ -58,6 +67,7 @@ mod retry;
 mod limit;
 
 pub use crate::provider::Wire;
+pub use attachment::{AttachmentRefusal, check_attachments};
 pub use error::WireError;
 pub use framing::Streaming;
 pub use limit::{ExhaustedLimit, exhausted_limit, is_limit_header};

@@ -1,12 +1,14 @@
 //! Ollama chat.
 
+use super::attachment::{Part, cache_origin, parts};
 use super::body::{Body, append, append_tool, append_values};
 use super::effort::effort;
 use super::error::WireError;
 use super::framing::Streaming;
-use super::history::{arguments_object, opaque_data, text_without_images, wire_name};
+use super::history::{arguments_object, opaque_data, text_without_media, wire_name};
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
+use crate::message::attachment::{Attachment, AttachmentContents};
 use crate::message::conversation::{Message, ToolCall, Usage};
 use crate::message::request::{FinishReason, Request, Settings};
 use crate::message::shared::append_part;
@@ -54,15 +56,17 @@ fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, origin: &str) {
     }
     let messages = request.messages;
     append_part(json, |json| {
-        messages.encode(messages.len(), Wire::Ollama, origin, json, |json, part| {
-            append_values(json, part.map(|one| message(one, origin)));
+        let contents = request.contents;
+        messages.encode(messages.len(), Wire::Ollama, &cache_origin(origin, contents), json, |json, part| {
+            append_values(json, part.map(|one| message(one, origin, contents)));
         });
     });
 }
 
-fn message(message: &Message, origin: &str) -> Json {
+fn message(message: &Message, origin: &str, contents: &AttachmentContents) -> Json {
     match message {
-        Message::User { text } | Message::Compacted { summary: text, .. } => json!({ "role": "user", "content": text }),
+        Message::User { text, attachments } => user_message(text, attachments, contents),
+        Message::Compacted { summary, .. } => json!({ "role": "user", "content": summary }),
         Message::Assistant { text, calls, opaque } => {
             let mut body = Map::new();
             insert_some(&mut body, "role", Some("assistant"));
@@ -73,9 +77,29 @@ fn message(message: &Message, origin: &str) -> Json {
             Json::Object(body)
         }
         Message::Tool { tool, outcome, .. } => {
-            json!({ "role": "tool", "tool_name": wire_name(tool), "content": text_without_images(outcome) })
+            json!({ "role": "tool", "tool_name": wire_name(tool), "content": text_without_media(outcome) })
         }
     }
+}
+
+/// Returns a message of the user. Images are beside its text, and text files are part of it.
+fn user_message(text: &str, attachments: &[Attachment], contents: &AttachmentContents) -> Json {
+    let mut content = String::new();
+    let mut images = Vec::new();
+    for part in parts(attachments, contents) {
+        match part {
+            Part::Image { data, .. } => images.push(data),
+            Part::Text(text) => content.push_str(&format!("{text}\n\n")),
+            // Requests with documents are refused before.
+            Part::Document { name, .. } => content.push_str(&format!("(The document {name} is not included.)\n\n")),
+        }
+    }
+    content.push_str(text);
+    let mut message = Map::new();
+    insert_some(&mut message, "role", Some("user"));
+    insert_some(&mut message, "content", Some(content));
+    insert_some(&mut message, "images", non_empty(images.into_iter()));
+    Json::Object(message)
 }
 
 fn tool_call(call: &ToolCall) -> Json {

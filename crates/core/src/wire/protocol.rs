@@ -1,5 +1,6 @@
 //! The operations of a wire, dispatched to the module of its protocol.
 
+use super::attachment::{AttachmentRefusal, check_request};
 use super::effort::{always_reasons, claude_conflicts};
 use super::error::WireError;
 use super::framing::{Framing, Streaming};
@@ -9,7 +10,7 @@ use super::reply::{ReplyBuilder, ReplyParser};
 use super::stream::StreamDecoder;
 use super::{anthropic, chat, gemini, ollama, responses};
 use crate::message::request::{Reply, Request, Settings};
-use crate::provider::{ModelRef, Server, Wire};
+use crate::provider::{KnownModel, ModelRef, Server, Wire};
 use serde_json::Value as Json;
 
 /// The place of the model in a base URL.
@@ -209,6 +210,7 @@ impl Wire {
 /// A protocol as a certain server speaks it.
 ///
 /// ```
+/// use patter_core::message::attachment::AttachmentContents;
 /// use patter_core::message::conversation::Conversation;
 /// use patter_core::message::request::{Request, Settings};
 /// use patter_core::provider::{Provider, Server};
@@ -216,8 +218,15 @@ impl Wire {
 /// let model = "OpenAI/mistral-small-latest".parse().unwrap();
 /// let settings = Settings { max_tokens: Some(9), ..Settings::default() };
 /// let messages = Conversation::default();
-/// let request =
-///     Request { model: &model, instruction: "", messages: &messages, tools: &[], settings: &settings, returns: None };
+/// let request = Request {
+///     model: &model,
+///     instruction: "",
+///     messages: &messages,
+///     contents: AttachmentContents::NONE,
+///     tools: &[],
+///     settings: &settings,
+///     returns: None,
+/// };
 /// let codec = Codec::new(Wire::Chat, Server::new(Provider::OPENAI, "https://api.mistral.ai/v1"));
 /// assert_eq!(
 ///     String::from_utf8(codec.encode(&request, Streaming::Off)).unwrap(),
@@ -258,6 +267,15 @@ impl Codec {
             Wire::Gemini => gemini::encode(request, server),
             Wire::Ollama => ollama::encode(request, streaming, server),
         }
+    }
+
+    /// Checks that the attachments of a request can be sent to its model, about which this is known.
+    pub fn check_attachments(
+        &self,
+        request: &Request<'_>,
+        known: Option<&KnownModel>,
+    ) -> Result<(), AttachmentRefusal> {
+        check_request(self.wire, request, known)
     }
 
     /// Parses a whole reply to a request.

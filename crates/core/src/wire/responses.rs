@@ -1,18 +1,24 @@
 //! OpenAI Responses.
 
+use super::attachment::{Part, cache_origin, data_url, parts};
 use super::body::{Body, append, append_tool, append_values};
 use super::chat::{count_output, strict_answer, strict_tools};
 use super::effort::{effort, is_openai_reasoning_model};
 use super::error::{WireError, error_details};
 use super::framing::Streaming;
-use super::history::{arguments_text, opaque_data, text_without_images, wire_name};
+use super::history::{arguments_text, opaque_data, text_without_media, wire_name};
 use super::json::{list, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser};
+use crate::message::attachment::{Attachment, AttachmentContents, MediaKind};
 use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
+use crate::message::media::Media;
 use crate::message::request::{FinishReason, OfferedTool, Request};
 use crate::provider::{Provider, Server, Wire};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The name of a document in a result, which has none.
+const DOCUMENT: &str = "document.pdf";
 
 pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Vec<u8> {
     let settings = request.settings;
@@ -25,8 +31,9 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Serve
     body.push_some("instructions", (!instruction.trim().is_empty()).then_some(instruction));
     let messages = request.messages;
     body.push_list("input", |json| {
-        messages.encode(messages.len(), Wire::Responses, &origin, json, |json, part| {
-            append_values(json, part.flat_map(|message| items(message, &origin)));
+        let contents = request.contents;
+        messages.encode(messages.len(), Wire::Responses, &cache_origin(&origin, contents), json, |json, part| {
+            append_values(json, part.flat_map(|message| items(message, &origin, contents)));
         });
     });
     body.push_tools("tools", request.tools, |json, tool| append_function(json, tool, may_be_strict));
@@ -63,9 +70,14 @@ fn append_function(json: &mut Vec<u8>, tool: &OfferedTool, may_be_strict: bool) 
     json.push(b'}');
 }
 
-fn items(message: &Message, origin: &str) -> Vec<Json> {
+fn items(message: &Message, origin: &str, contents: &AttachmentContents) -> Vec<Json> {
     match message {
-        Message::User { text } | Message::Compacted { summary: text, .. } => {
+        Message::User { text, attachments } if !attachments.is_empty() => {
+            let text = (!text.trim().is_empty()).then(|| json!({ "type": "input_text", "text": text }));
+            let content = attachment_parts(attachments, contents).into_iter().chain(text);
+            vec![json!({ "role": "user", "content": content.collect::<Vec<_>>() })]
+        }
+        Message::User { text, .. } | Message::Compacted { summary: text, .. } => {
             vec![json!({ "role": "user", "content": text })]
         }
         Message::Assistant { text, calls, opaque } => {
@@ -84,14 +96,33 @@ fn items(message: &Message, origin: &str) -> Vec<Json> {
     }
 }
 
-/// Returns the output of a call: a text, and the images after it. Servers that only resemble OpenAI's accept texts.
+fn attachment_parts(attachments: &[Attachment], contents: &AttachmentContents) -> Vec<Json> {
+    let part = |part| match part {
+        Part::Image { media_type, data } => {
+            json!({ "type": "input_image", "image_url": data_url(media_type, &data) })
+        }
+        Part::Document { name, media_type, data } => {
+            json!({ "type": "input_file", "filename": name, "file_data": data_url(media_type, &data) })
+        }
+        Part::Text(text) => json!({ "type": "input_text", "text": text }),
+    };
+    parts(attachments, contents).into_iter().map(part).collect()
+}
+
+/// Returns the output of a call: a text, and the images and documents after it. Servers that only resemble OpenAI's accept
+/// texts.
 fn result_output(outcome: &ToolOutcome, origin: &str) -> Json {
-    let images = outcome.images();
-    if images.is_empty() || origin != Provider::OPENAI.name() {
-        return text_without_images(outcome).into();
+    let media = outcome.media();
+    if media.is_empty() || origin != Provider::OPENAI.name() {
+        return text_without_media(outcome).into();
     }
-    let images = images.iter().map(|image| json!({ "type": "input_image", "image_url": image.data_url() }));
-    std::iter::once(json!({ "type": "input_text", "text": outcome.text() })).chain(images).collect()
+    let part = |media: &Media<'_>| match media.kind {
+        MediaKind::Document => {
+            json!({ "type": "input_file", "filename": DOCUMENT, "file_data": media.data_url() })
+        }
+        MediaKind::Image | MediaKind::Text => json!({ "type": "input_image", "image_url": media.data_url() }),
+    };
+    std::iter::once(json!({ "type": "input_text", "text": outcome.text() })).chain(media.iter().map(part)).collect()
 }
 
 /// Returns the items of a reply as they were received, if they are known and contain the given calls.

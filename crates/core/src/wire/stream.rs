@@ -18,6 +18,7 @@ const LONGEST_FIELD: usize = 5;
 /// it, and nothing follows it. Servers that do not support streaming send a whole reply, which is decoded as well.
 ///
 /// ```
+/// use patter_core::message::attachment::AttachmentContents;
 /// use patter_core::message::conversation::Conversation;
 /// use patter_core::message::request::{Delta, Request, Settings};
 /// use patter_core::wire::{Wire, WireError};
@@ -25,8 +26,15 @@ const LONGEST_FIELD: usize = 5;
 /// let model = "OpenAI/gpt-4o-mini".parse().unwrap();
 /// let settings = Settings::default();
 /// let messages = Conversation::default();
-/// let request =
-///     Request { model: &model, instruction: "", messages: &messages, tools: &[], settings: &settings, returns: None };
+/// let request = Request {
+///     model: &model,
+///     instruction: "",
+///     messages: &messages,
+///     contents: AttachmentContents::NONE,
+///     tools: &[],
+///     settings: &settings,
+///     returns: None,
+/// };
 /// let mut decoder = Wire::Chat.stream_decoder(&request);
 /// assert_eq!(decoder.push(b"data: {\"choices\": [{\"delta\": {\"content\": \"H").unwrap(), []);
 /// assert_eq!(decoder.push(b"i\"}}]}\n\n").unwrap(), [Delta::Text { text: "Hi".into() }]);

@@ -7,7 +7,7 @@ use patter_core::permission::Decision;
 use patter_core::run::{CallTarget, CallTiming, Callable, FailureKind, Ruling, Run, RunFailure, RunInput, RunSpec};
 use patter_core::serve::acp::{
     ClientNotification, ClientRequest, Replay, RpcMessage, StopReason, ToolKind, UpdateStream, permission_params,
-    prompt_text, stop_reason,
+    read_prompt, stop_reason,
 };
 use patter_core::serve::{TurnEnd, TurnOutcome, Waiting};
 use patter_core::session::{Log, LogEntry};
@@ -69,10 +69,20 @@ fn wrong_parameters_are_named() {
 #[test]
 fn embedded_text_cannot_leave_its_block() {
     let resource = json!({"type": "resource", "resource": {"uri": "file:///a/", "text": "```\nno\n````\n"}});
-    let text = prompt_text(&[resource]).unwrap();
+    let text = read_prompt(&[resource]).unwrap().0.text;
     assert_eq!(text, "[a](file:///a/)\n\n[a](file:///a/):\n`````\n```\nno\n````\n`````");
     let binary = json!({"type": "resource", "resource": {"uri": "x:", "blob": "AAAA"}});
-    assert_eq!(prompt_text(&[binary]).unwrap(), "[x:](x:)\n\n[x:](x:) is binary, and not included");
+    let (input, contents) = read_prompt(&[binary]).unwrap();
+    let expected = "[x:](x:)\n\n[x:](x:) is not included: `x:` is neither UTF-8 text nor a known format, which models do not \
+                    read; models read images (PNG, JPEG, GIF, WebP), PDF documents and UTF-8 text";
+    assert_eq!((input.text.as_str(), contents.is_empty()), (expected, true));
+    let pdf = json!({"type": "resource", "resource": {"uri": "file:///a/r.pdf", "blob": "JVBERi0xLjcK"}});
+    let (input, contents) = read_prompt(&[pdf]).unwrap();
+    assert_eq!(
+        (input.text.as_str(), input.attachments[0].to_string().as_str()),
+        ("[r.pdf](file:///a/r.pdf)", "r.pdf (application/pdf, 9 bytes)")
+    );
+    assert_eq!(contents.get(&input.attachments[0]), Some(&b"%PDF-1.7\n"[..]));
 }
 
 #[test]

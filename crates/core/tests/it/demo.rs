@@ -1,6 +1,7 @@
 //! The demo model: the calls it makes, and its answers.
 
 use patter_core::demo::reply;
+use patter_core::message::attachment::AttachmentContents;
 use patter_core::message::conversation::{Message, ToolCall, ToolOutcome};
 use patter_core::message::request::{OfferedTool, Reply, Request, Settings};
 use patter_core::name::WireName;
@@ -87,6 +88,7 @@ fn ask(messages: &[Message], tools: &[OfferedTool], returns: Option<&Json>) -> R
         model: &"demo".parse().unwrap(),
         instruction: "Be kind.",
         messages: &messages.into(),
+        contents: AttachmentContents::NONE,
         tools,
         settings: &Settings::default(),
         returns,

@@ -10,6 +10,7 @@
 )]
 
 mod acp;
+mod attachments;
 mod callables;
 mod case_properties;
 mod cases;

@@ -3,6 +3,7 @@
 use super::clock::now_ms;
 use super::run_task::{RunTask, interruptible};
 use crate::model::ModelError;
+use patter_core::message::attachment::AttachmentContents;
 use patter_core::message::context::CompactionPlan;
 use patter_core::message::conversation::{Conversation, Message, Usage};
 use patter_core::message::request::{Request, Settings};
@@ -43,6 +44,7 @@ impl RunTask<'_> {
             model: compiled.model(),
             instruction: SUMMARY_INSTRUCTION,
             messages: &messages,
+            contents: AttachmentContents::NONE,
             tools: &[],
             settings: &settings,
             returns: None,

@@ -15,6 +15,7 @@ use patter_core::declare::project::Project;
 use patter_core::declare::scope::AgentPath;
 use patter_core::event::RunEvent;
 use patter_core::library::{KnownTools, Library};
+use patter_core::message::attachment::AttachmentContents;
 use patter_core::name::FullName;
 use patter_core::permission::{Permissions, Rule, UnusedRule};
 use patter_core::provider::ModelRef;
@@ -39,6 +40,8 @@ pub struct Driver {
     pub(super) tracer: Option<SessionTracer>,
     /// Cancelled when runs have to stop before their next step.
     pub(super) pause: Option<CancellationToken>,
+    /// Contents of attachments that the journal does not have.
+    pub(super) attachments: AttachmentContents,
     pub(super) prices: Prices,
     /// The account of the project, if it has a budget.
     pub(super) account: Option<Arc<Account>>,
@@ -94,6 +97,7 @@ impl Driver {
             journal: None,
             tracer: None,
             pause: None,
+            attachments: AttachmentContents::default(),
             prices: Prices::builtin(),
             account: None,
             lock: None,
@@ -194,6 +198,13 @@ impl Driver {
     #[must_use]
     pub fn with_pause(mut self, pause: CancellationToken) -> Self {
         self.pause = Some(pause);
+        self
+    }
+
+    /// Sets the contents of attachments. A [`Session`](crate::session::Session) keeps those of its own.
+    #[must_use]
+    pub fn with_attachments(mut self, attachments: AttachmentContents) -> Self {
+        self.attachments = attachments;
         self
     }
 

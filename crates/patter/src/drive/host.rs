@@ -5,6 +5,7 @@ use super::driver::Driver;
 use super::model_call::most;
 use crate::tool::{Answer, BoxFuture, CancellationToken, Question, Respondent, SampledReply, SamplingRequest};
 use patter_core::compile::CompiledAgent;
+use patter_core::message::attachment::AttachmentContents;
 use patter_core::message::conversation::Usage;
 use patter_core::message::request::{Request, Settings};
 use patter_core::provider::price::Bill;
@@ -100,6 +101,7 @@ impl Respondent for RunHost {
                 model: self.compiled.model(),
                 instruction: &request.instruction,
                 messages: &request.messages,
+                contents: AttachmentContents::NONE,
                 tools: &[],
                 settings: &settings,
                 returns: None,

@@ -2,6 +2,8 @@
 
 use crate::store::StoreError;
 use crate::tool::BoxFuture;
+use patter_core::message::attachment::AttachmentContents;
+use patter_core::message::conversation::Conversation;
 use patter_core::run::Run;
 use patter_core::session::LogEntry;
 use std::sync::Arc;
@@ -30,6 +32,15 @@ pub trait Journal: Send + Sync {
     fn call_key(&self, path: &[String], call_id: &str) -> Option<Arc<str>> {
         let _ = (path, call_id);
         None
+    }
+
+    /// Returns the contents of the attachments of messages, as far as they are known.
+    fn attachments<'a>(
+        &'a self,
+        messages: &'a Conversation,
+    ) -> BoxFuture<'a, Result<AttachmentContents, JournalError>> {
+        let _ = messages;
+        Box::pin(async { Ok(AttachmentContents::default()) })
     }
 
     /// Records an entry the moment it is created, before it is appended. Recordings also receive entries that are never

@@ -3,13 +3,15 @@
 use super::account::{Amount, Reservation};
 use super::call::ruling;
 use super::clock::{milliseconds, now_ms};
+use super::journal::JournalError;
 use super::pieces::ReplyPieces;
 use super::run_task::{RunTask, interruptible};
 use crate::model::{DeltaSink, ModelError};
 use crate::trace::with_model_parent;
 use patter_core::compile::CompiledAgent;
+use patter_core::message::attachment::{AttachmentContents, attachments};
 use patter_core::message::context::{estimate_text, message_bytes};
-use patter_core::message::conversation::Usage;
+use patter_core::message::conversation::{Conversation, Usage};
 use patter_core::message::request::{Reply, Request};
 use patter_core::provider::ModelRef;
 use patter_core::provider::price::{Bill, Price, Prices};
@@ -26,7 +28,11 @@ impl RunTask<'_> {
             Err(error) => return self.fail_model(&error, CallTiming::default()),
         };
         let sent = self.run.sent_messages().into_owned();
-        let request = compiled.request(&sent);
+        let contents = match self.attachments(&sent).await {
+            Ok(contents) => contents,
+            Err(error) => return self.fail_unsaved(&error),
+        };
+        let request = Request { contents: &contents, ..compiled.request(&sent) };
         let reservation = match self.reserve(&request).await {
             Ok(reservation) => reservation,
             Err(refused) => return self.apply(refused),
@@ -82,6 +88,18 @@ impl RunTask<'_> {
                 self.fall_back_or_fail(&compiled, &error, can_repeat, timing);
             }
         }
+    }
+
+    /// Returns the contents of the attachments of messages.
+    async fn attachments(&self, messages: &Conversation) -> Result<AttachmentContents, JournalError> {
+        if attachments(messages).is_empty() {
+            return Ok(AttachmentContents::default());
+        }
+        let mut contents = self.driver.attachments.of_messages(messages);
+        if let Some(journal) = &self.driver.journal {
+            contents.extend(&self.unless_stopped(journal.attachments(messages)).await?);
+        }
+        Ok(contents)
     }
 
     /// Returns the agent with the model that is called now. A fallback that the agent no longer has is not called.

@@ -412,7 +412,10 @@ impl<'d> RunTask<'d> {
     }
 
     /// Waits for the journal, but only for a moment once the run was stopped or its time is up.
-    async fn unless_stopped(&self, work: impl Future<Output = Result<(), JournalError>>) -> Result<(), JournalError> {
+    pub(super) async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, JournalError>>,
+    ) -> Result<T, JournalError> {
         let stopped = async {
             let _ = interruptible(self.cancellation, self.time_left(), std::future::pending::<()>()).await;
             tokio::time::sleep(SAVE_GRACE).await;
@@ -424,7 +427,7 @@ impl<'d> RunTask<'d> {
         }
     }
 
-    fn fail_unsaved(&mut self, error: &JournalError) {
+    pub(super) fn fail_unsaved(&mut self, error: &JournalError) {
         let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
         let message = match self.run.outcome() {
             Some(RunOutcome::Answer { .. }) => format!("the answer was not saved: {}{hint}", error.message),

@@ -1,6 +1,7 @@
 //! Errors of requests to models.
 
 use patter_core::provider::Provider;
+use patter_core::wire::AttachmentRefusal;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -98,6 +99,11 @@ impl ModelError {
     /// Returns a configuration error without a hint.
     pub(super) fn config(message: String) -> Self {
         ModelError::Configuration { message, hint: None }
+    }
+
+    /// Returns the error for attachments that cannot be sent to a model.
+    pub(super) fn attachments(refusal: &AttachmentRefusal) -> Self {
+        ModelError::Configuration { message: refusal.to_string(), hint: Some(refusal.hint().to_owned()) }
     }
 
     /// Returns what to do about the error.

@@ -14,12 +14,13 @@ use crate::project::{Environment, ModelsConfig};
 use crate::tool::redact::Redactor;
 use crate::tool::{BoxFuture, CancellationToken};
 use crate::trace::{TRACEPARENT, current_model_parent};
+use patter_core::message::attachment::Attachment;
 use patter_core::message::request::{Delta, Reply, Request};
-use patter_core::provider::{ModelRef, Provider, Server};
+use patter_core::provider::{KnownModel, ModelRef, Provider, Server};
 use patter_core::text::truncate;
 use patter_core::wire::{
-    Codec, ExhaustedLimit, ShouldRetry, Streaming, Wire, WireError, exhausted_limit, is_limit_header, retry_advice,
-    retry_delay,
+    Codec, ExhaustedLimit, ShouldRetry, Streaming, Wire, WireError, check_attachments, exhausted_limit,
+    is_limit_header, retry_advice, retry_delay,
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -77,6 +78,8 @@ pub struct HttpModel {
     /// The key, which a provider may repeat in its messages.
     secrets: Redactor,
     limiter: Arc<RateLimiter>,
+    /// What is known about the model.
+    known: Option<KnownModel>,
 }
 
 impl HttpModel {
@@ -156,6 +159,7 @@ impl HttpModel {
             headers,
             secrets,
             limiter: Arc::default(),
+            known: config.known_reader(model),
         })
     }
 
@@ -321,6 +325,8 @@ impl HttpModel {
         request: &Request<'_>,
         sink: Option<&DeltaSink<'_>>,
     ) -> Result<Reply, ModelError> {
+        let checked = self.codec.check_attachments(request, self.known.as_ref());
+        checked.map_err(|refusal| ModelError::attachments(&refusal))?;
         let streaming = if sink.is_some() { Streaming::On } else { Streaming::Off };
         let body = Bytes::from(self.codec.encode(request, streaming));
         let mut backoff = FIRST_DELAY;
@@ -451,6 +457,11 @@ impl Model for HttpModel {
                 }
             }
         })
+    }
+
+    fn check_attachments(&self, model: &ModelRef, attachments: &[&Attachment]) -> Result<(), ModelError> {
+        let checked = check_attachments(self.codec.wire(), model, self.known.as_ref(), attachments.iter().copied());
+        checked.map_err(|refusal| ModelError::attachments(&refusal))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::error::ModelError;
 use crate::tool::{BoxFuture, CancellationToken};
+use patter_core::message::attachment::Attachment;
 use patter_core::message::request::{Delta, Reply, Request};
-use patter_core::provider::Provider;
+use patter_core::provider::{ModelRef, Provider};
 
 /// Receives the pieces of a reply as they arrive. Functions are receivers that do not give pieces back.
 pub trait DeltaReceiver: Send + Sync {
@@ -30,6 +31,7 @@ pub type DeltaSink<'s> = dyn DeltaReceiver + 's;
 /// request.
 ///
 /// ```
+/// use patter::message::attachment::AttachmentContents;
 /// use patter::message::conversation::Message;
 /// use patter::model::{DemoModel, Model};
 /// use patter::message::request::{Delta, Request, Settings};
@@ -41,6 +43,7 @@ pub type DeltaSink<'s> = dyn DeltaReceiver + 's;
 ///     model: &"demo".parse().unwrap(),
 ///     instruction: "Be kind.",
 ///     messages: &vec![Message::user("Hello, I'm Ann")].into(),
+///     contents: AttachmentContents::NONE,
 ///     tools: &[],
 ///     settings: &Settings::default(),
 ///     returns: None,
@@ -72,6 +75,12 @@ pub trait Model: Send + Sync {
         sink: Option<&'a DeltaSink<'a>>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>>;
+
+    /// Checks that a model reads attachments, before anything is sent. What is not known is left to the provider.
+    fn check_attachments(&self, model: &ModelRef, attachments: &[&Attachment]) -> Result<(), ModelError> {
+        let _ = (model, attachments);
+        Ok(())
+    }
 
     /// Returns what people should know before they use the model, in one line.
     fn notice(&self) -> Option<&str> {

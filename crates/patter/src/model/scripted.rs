@@ -293,7 +293,7 @@ impl Expectation {
     fn mismatch(&self, request: &Request<'_>) -> Option<String> {
         let missing = |texts: &[String], found: &str| texts.iter().find(|text| !found.contains(text.as_str())).cloned();
         let last_user_text = request.messages.iter().rev().find_map(|message| match message {
-            Message::User { text } => Some(text.as_str()),
+            Message::User { text, .. } => Some(text.as_str()),
             _ => None,
         });
         let user = last_user_text.unwrap_or_default();

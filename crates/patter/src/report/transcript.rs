@@ -127,7 +127,7 @@ impl<'r> RunTranscript<'r> {
     fn new(trial: &'r Trial, budget: usize) -> Self {
         let mut turns: Vec<TurnTranscript> = Vec::new();
         for message in &trial.conversation {
-            if let Message::User { text } = message {
+            if let Message::User { text, .. } = message {
                 turns.push(TurnTranscript { message: Some(text.clone()), ..TurnTranscript::default() });
                 continue;
             }

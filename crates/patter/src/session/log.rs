@@ -6,6 +6,8 @@ use crate::drive::{Journal, JournalError, now_ms};
 use crate::store::{Claim, NewSession, SessionId, SessionState, Store, StoreError};
 use crate::tool::BoxFuture;
 use crate::tool::idempotency::IdempotencyKey;
+use patter_core::message::attachment::{AttachmentContents, attachments};
+use patter_core::message::conversation::Conversation;
 use patter_core::run::Run;
 use patter_core::session::{Log, LogEntry};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,17 @@ pub(super) struct SessionLog {
     /// What a new session is listed as.
     description: Mutex<Description>,
     failure: Arc<Mutex<SaveFailure>>,
+    /// The contents of attachments that are in memory.
+    contents: Arc<Mutex<AttachmentContents>>,
+    /// The stored sessions that have the others.
+    sources: Vec<StoredContents>,
+}
+
+/// A stored session that has contents of attachments.
+#[derive(Clone)]
+pub(super) struct StoredContents {
+    store: Arc<dyn Store>,
+    session: SessionId,
 }
 
 /// The agent of a session, and its first message.
@@ -41,6 +54,8 @@ struct Entries {
     is_saved: bool,
     /// Entries for the store that wait for the next append.
     pending: Vec<String>,
+    /// Contents of attachments that are not in the store yet.
+    unsaved_contents: AttachmentContents,
 }
 
 /// The log in the store.
@@ -80,11 +95,28 @@ impl SessionLog {
     }
 
     /// Returns the log of a stored session.
-    pub(super) fn continued(log: Log, claim: Box<dyn Claim>) -> Self {
-        let entries = Arc::new(Mutex::new(Entries { log, is_saved: true, pending: Vec::new() }));
-        let id = Some(claim.id().clone());
+    pub(super) fn continued(log: Log, claim: Box<dyn Claim>, store: Arc<dyn Store>) -> Self {
+        let entries = Arc::new(Mutex::new(Entries { log, is_saved: true, ..Entries::default() }));
+        let session = claim.id().clone();
+        let id = Some(session.clone());
         let saved = Arc::new(tokio::sync::Mutex::new(SavedLog::Claimed(claim)));
-        Self { entries, id, saved, ..Self::default() }
+        Self { entries, id, saved, sources: vec![StoredContents { store, session }], ..Self::default() }
+    }
+
+    /// Takes over the contents of attachments of another session.
+    #[must_use]
+    pub(super) fn with_contents_of(mut self, other: &Self) -> Self {
+        self.sources.clone_from(&other.sources);
+        self.add_contents(&lock(&other.contents).clone());
+        self
+    }
+
+    /// Adds contents of attachments. Those that messages name are saved together with the messages.
+    pub(super) fn add_contents(&self, contents: &AttachmentContents) {
+        if !contents.is_empty() {
+            lock(&self.contents).extend(contents);
+            lock(&self.entries).unsaved_contents.extend(contents);
+        }
     }
 
     /// Calls a function with the log.
@@ -147,6 +179,8 @@ impl SessionLog {
         let saved = Arc::clone(&self.saved);
         let failure = Arc::clone(&self.failure);
         let description = lock(&self.description).clone();
+        let known_contents = Arc::clone(&self.contents);
+        let sources = self.sources.clone();
         if self.id.is_none() {
             return add_entries(&entries, &failure, new).map(drop);
         }
@@ -160,8 +194,23 @@ impl SessionLog {
             // A session that cannot be created can be tried again.
             let before = matches!(*saved, SavedLog::New(_)).then(|| lock(&entries).clone());
             let (documents, state) = add_entries(&entries, &failure, new)?;
+            let contents = match &before {
+                // Messages from elsewhere may name attachments that are stored there.
+                Some(before) => {
+                    let conversation = lock(&entries).log.conversation().clone();
+                    match find_contents(&known_contents, &sources, &conversation).await {
+                        Ok(contents) => contents,
+                        Err(error) => {
+                            *lock(&entries) = before.clone();
+                            lock(&failure).creation = Some(error.clone());
+                            return Err(error.into());
+                        }
+                    }
+                }
+                None => lock(&entries).take_unsaved_contents(),
+            };
             let description = if before.is_some() { description } else { Description::default() };
-            let result = saved.append(documents, state, &description).await;
+            let result = saved.append(documents, contents, state, &description).await;
             if let Err(error) = &result {
                 let mut failure = lock(&failure);
                 match before {
@@ -197,6 +246,27 @@ impl SessionLog {
     }
 }
 
+/// Returns the contents of the attachments of messages, as far as they are known.
+async fn find_contents(
+    known: &Mutex<AttachmentContents>,
+    sources: &[StoredContents],
+    messages: &Conversation,
+) -> Result<AttachmentContents, StoreError> {
+    let mut found = lock(known).of_messages(messages);
+    for attachment in attachments(messages) {
+        for StoredContents { store, session } in sources {
+            if found.get(attachment).is_some() {
+                break;
+            }
+            if let Some(content) = store.attachment(session, &attachment.sha256).await? {
+                found.insert(&attachment.sha256, content.into());
+            }
+        }
+    }
+    lock(known).extend(&found);
+    Ok(found)
+}
+
 /// Adds entries to the log in memory. Returns what is saved of them, and the state of the session.
 fn add_entries(
     entries: &Mutex<Entries>,
@@ -224,16 +294,23 @@ impl SavedLog {
     async fn append(
         &mut self,
         documents: Vec<String>,
+        contents: AttachmentContents,
         state: SessionState,
         description: &Description,
     ) -> Result<(), StoreError> {
         match self {
             SavedLog::None => Ok(()),
-            SavedLog::Claimed(claim) => claim.append(&documents, state, now_ms()).await,
+            SavedLog::Claimed(claim) => {
+                for (sha256, content) in contents.iter() {
+                    claim.attach(sha256, Arc::clone(content)).await?;
+                }
+                claim.append(&documents, state, now_ms()).await
+            }
             SavedLog::New(session) => {
                 let mut new = NewSession::new(session.id.clone(), &description.agent, &description.title);
                 new.forked_from = session.forked_from.clone();
-                let claim = session.store.create(new.with_entries(documents, state), now_ms()).await?;
+                let new = new.with_entries(documents, state).with_attachments(contents);
+                let claim = session.store.create(new, now_ms()).await?;
                 tracing::debug!(session = %session.id, agent = description.agent, "session created");
                 *self = SavedLog::Claimed(claim);
                 Ok(())
@@ -243,6 +320,14 @@ impl SavedLog {
 }
 
 impl Entries {
+    /// Returns the contents that messages name and that are not in the store yet.
+    fn take_unsaved_contents(&mut self) -> AttachmentContents {
+        match self.unsaved_contents.is_empty() {
+            true => AttachmentContents::default(),
+            false => std::mem::take(&mut self.unsaved_contents).of_messages(self.log.conversation()),
+        }
+    }
+
     /// Applies entries. Returns the JSON of those for the store.
     fn add(&mut self, new: Vec<LogEntry>) -> Result<Vec<String>, JournalError> {
         let mut documents = std::mem::take(&mut self.pending);
@@ -283,6 +368,16 @@ impl Journal for SessionLog {
         let session = self.id()?;
         let run = self.read(Log::run_count);
         Some(IdempotencyKey::new(&session, run, path, call_id).0)
+    }
+
+    fn attachments<'a>(
+        &'a self,
+        messages: &'a Conversation,
+    ) -> BoxFuture<'a, Result<AttachmentContents, JournalError>> {
+        Box::pin(async move {
+            let found = find_contents(&self.contents, &self.sources, messages).await;
+            found.map_err(|error| JournalError::new(format!("an attachment cannot be read: {error}")))
+        })
     }
 
     fn record(&self, entry: &LogEntry) {

@@ -20,6 +20,8 @@ use crate::tool::CancellationToken;
 use crate::trace::{SessionTracer, TraceParent, Tracer};
 use log::{SessionLog, UnsavedSession};
 use patter_core::compile::{ClientToolError, CompiledAgent};
+use patter_core::message::attachment::{AttachmentContents, UserInput};
+use patter_core::message::context::sent_messages;
 use patter_core::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use patter_core::provider::ModelRef;
 use patter_core::run::{ClientAdditions, Limits, Run, RunInput, StartError};
@@ -109,7 +111,7 @@ impl Session {
         tracing::debug!(session = %id, entries = stored.entries.len(), turns = log.turns().len(), "session opened");
         let source = log.selection().cloned().unwrap_or_default();
         let unfinished = log.open_run().map_or_else(Vec::new, |_| stored.entries);
-        Ok(Self { source, unfinished, ..Self::with_log(project, SessionLog::continued(log, claim)) })
+        Ok(Self { source, unfinished, ..Self::with_log(project, SessionLog::continued(log, claim, store)) })
     }
 
     fn with_log(project: Arc<LiveProject>, log: SessionLog) -> Self {
@@ -208,12 +210,22 @@ impl Session {
         self.log.set_recorder(recorder.with_session(self.id().as_ref()));
     }
 
+    /// Adds the contents of attachments, which the next messages may name. A content is saved with the message that names it.
+    pub fn add_contents(&self, contents: &AttachmentContents) {
+        self.log.add_contents(contents);
+    }
+
     /// Sends a message and performs the run until it is done. Files that
     /// changed are used after [`LiveProject::accept`](crate::live::LiveProject::accept).
     ///
     /// If the future is dropped early, the run is unfinished: see [`Session::resume`] and [`Session::abandon`].
-    pub async fn say(&mut self, text: &str, cancellation: &CancellationToken) -> Result<Run, SessionError> {
-        if text.trim().is_empty() {
+    pub async fn say(
+        &mut self,
+        input: impl Into<UserInput>,
+        cancellation: &CancellationToken,
+    ) -> Result<Run, SessionError> {
+        let input = input.into();
+        if input.is_empty() {
             return Err(StartError::EmptyInput.into());
         }
         if self.log.read(|log| log.open_run().is_some()) {
@@ -221,19 +233,24 @@ impl Session {
         }
         let (driver, compiled) = self.prepare(None)?;
         let compiled = extended(compiled, self.client.as_ref())?;
-        // Fail before the session is created if the model cannot be reached.
-        (self.project.models())(compiled.model())?;
+        // Fail before the session is created if the model cannot be reached, or does not read what is attached.
+        let model = (self.project.models())(compiled.model())?;
+        let conversation = self.conversation();
+        let sent = sent_messages(&conversation);
+        let attached: Vec<_> = sent.iter().flat_map(Message::attachments).chain(&input.attachments).collect();
+        model.check_attachments(compiled.model(), &attached)?;
         self.check_step_models(&driver, &compiled, &mut HashSet::new())?;
         let mut spec = compiled.spec().clone();
         (self.configure_limits)(&mut spec.limits);
-        let run = Run::start(spec, self.conversation(), text, now_ms())?;
+        let title = input.title();
+        let run = Run::start(spec, conversation.clone(), input, now_ms())?;
         if self.log.read(|log| log.selection() != Some(&self.source)) {
             self.log.add_pending(LogEntry::Opened { selection: self.source.clone() })?;
         }
         if let Some(key) = self.request.take() {
             self.log.add_pending(LogEntry::Requested { key })?;
         }
-        self.log.describe(compiled.name(), text);
+        self.log.describe(compiled.name(), &title);
         let run = driver.drive(&compiled, run, cancellation).await;
         match self.log.take_creation_error() {
             Some(error) => Err(error.into()),
@@ -349,7 +366,7 @@ impl Session {
             let last = log.turns().last().map(|turn| turn.begin);
             let last = last.or_else(|| log.conversation().iter().rposition(is_user));
             Ok(last.and_then(|last| match log.conversation().get(last) {
-                Some(Message::User { text }) => Some((last, text.clone())),
+                Some(Message::User { text, .. }) => Some((last, text.clone())),
                 _ => None,
             }))
         })?;
@@ -370,6 +387,7 @@ impl Session {
         let forked_from = self.id();
         let from = forked_from.as_ref().map(ToString::to_string).unwrap_or_default();
         let fork = SessionLog::new(save_to.map(|(store, id)| UnsavedSession::new(store, id, forked_from)));
+        let fork = fork.with_contents_of(&self.log);
         fork.add_pending(LogEntry::Forked { from, messages })?;
         let fork = Self {
             source: self.source.clone(),

@@ -7,6 +7,7 @@ use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use super::work::WorkQueue;
 use crate::tool::BoxFuture;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A store of sessions. An operation that fails has changed nothing, unless it timed out or the connection broke; read the
 /// session again to find out.
@@ -24,6 +25,22 @@ pub trait Store: Send + Sync {
     /// Returns a consistent snapshot of a session with all its entries.
     fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
         self.read_from(id, 0)
+    }
+
+    /// Returns the content of an attachment of a session by its hash, if the session has it.
+    fn attachment<'a>(
+        &'a self,
+        id: &'a SessionId,
+        sha256: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        let _ = (id, sha256);
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Returns the hashes of all attachments of a session, sorted.
+    fn attachments<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        let _ = id;
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Returns the most recently changed sessions, newest first.
@@ -100,6 +117,13 @@ pub trait Claim: Send {
         state: SessionState,
         now_ms: u64,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Adds the content of an attachment under its hash, before an entry names it. Adding it again changes nothing.
+    fn attach<'a>(&'a mut self, sha256: &'a str, content: Arc<[u8]>) -> BoxFuture<'a, Result<(), StoreError>> {
+        let _ = (sha256, content);
+        let message = "this session store cannot keep attachments".to_owned();
+        Box::pin(async { Err(StoreError::Unusable { message, hint: None }) })
+    }
 
     /// Returns once everything appended so far survives a power cut of this machine.
     fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -2,7 +2,8 @@
 //!
 //! A session is a conversation with an agent that outlives the process. Its log is a list of entries, JSON texts that the
 //! store does not interpret. Anyone may read a session; appending requires its [`Claim`], which only one process holds at
-//! a time. A claim ends with its process, however that ends.
+//! a time. A claim ends with its process, however that ends. Beside the log, a session has the contents of its attachments,
+//! by their hashes.
 //!
 //! ```
 //! use patter::store::{self, StoreLocation, NewSession, SessionId, SessionState};
@@ -42,7 +43,7 @@ mod sqlite;
 mod postgres;
 
 pub use backend::{Claim, Store};
-pub use care::{Copied, StoreUsage, copy_session};
+pub use care::{Copied, StoreUsage, copy_session, read_attachments};
 pub use error::StoreError;
 pub use find::find;
 pub use id::{SessionId, SessionIdError};

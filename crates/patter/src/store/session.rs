@@ -1,6 +1,7 @@
 //! The metadata of sessions.
 
 use super::id::SessionId;
+use patter_core::message::attachment::AttachmentContents;
 use serde::{Deserialize, Serialize};
 
 /// The agent name of sessions that hold the trials of an experiment instead of a conversation.
@@ -28,6 +29,8 @@ pub struct NewSession {
     /// The first entries of its log.
     pub(super) entries: Vec<String>,
     pub(super) state: SessionState,
+    /// The contents of the attachments that the entries name.
+    pub(super) attachments: AttachmentContents,
 }
 
 impl NewSession {
@@ -36,7 +39,16 @@ impl NewSession {
     pub fn new(id: SessionId, agent: &str, title: &str) -> Self {
         let agent = line(agent);
         let title = line(title);
-        Self { id, agent, title, forked_from: None, entries: Vec::new(), state: SessionState::Idle }
+        let state = SessionState::Idle;
+        Self {
+            id,
+            agent,
+            title,
+            forked_from: None,
+            entries: Vec::new(),
+            state,
+            attachments: AttachmentContents::default(),
+        }
     }
 
     /// Sets the first entries of the log, and the state. The session is created with all of them or not at all.
@@ -44,6 +56,13 @@ impl NewSession {
     pub fn with_entries(mut self, entries: Vec<String>, state: SessionState) -> Self {
         self.entries = entries;
         self.state = state;
+        self
+    }
+
+    /// Sets the contents of the attachments that the first entries name.
+    #[must_use]
+    pub fn with_attachments(mut self, attachments: AttachmentContents) -> Self {
+        self.attachments = attachments;
         self
     }
 

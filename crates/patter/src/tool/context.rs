@@ -217,7 +217,7 @@ impl ToolContext {
         let mut shown = request.instruction.clone();
         for message in request.messages.iter() {
             match message {
-                Message::User { text } => shown.push_str(&format!("\nuser: {text}")),
+                Message::User { text, .. } => shown.push_str(&format!("\nuser: {text}")),
                 Message::Assistant { text, .. } => shown.push_str(&format!("\nassistant: {text}")),
                 Message::Tool { .. } | Message::Compacted { .. } => {}
             }

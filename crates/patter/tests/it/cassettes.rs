@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Response;
+use patter::message::attachment::AttachmentContents;
 use patter::message::conversation::Message;
 use patter::message::request::{Request as ModelRequest, Settings};
 use patter::model::{HttpModel, Model};
@@ -81,6 +82,7 @@ async fn declared_providers_of_every_wire_play_all_cassettes() {
                 model: &id,
                 instruction: "Be kind.",
                 messages: &messages,
+                contents: AttachmentContents::NONE,
                 tools: &[],
                 settings: &settings,
                 returns: None,

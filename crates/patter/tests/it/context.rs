@@ -63,12 +63,12 @@ impl Model for Small {
             }
             let last = request.messages.last().unwrap();
             Ok(match last {
-                Message::User { text } if text.starts_with("call") => {
+                Message::User { text, .. } if text.starts_with("call") => {
                     let arguments = serde_json::json!({"text": "x".repeat(3000)}).to_string();
                     let id = format!("c{}", text.trim_start_matches("call "));
                     reply(String::new(), vec![ToolCall { id, tool: "text/count".into(), arguments }])
                 }
-                Message::User { text } => reply(format!("You said {text}"), Vec::new()),
+                Message::User { text, .. } => reply(format!("You said {text}"), Vec::new()),
                 _ => reply("Done.".to_owned(), Vec::new()),
             })
         })
@@ -210,7 +210,7 @@ async fn compactions_are_resumed_after_every_step_and_replayed() {
         Setup::with_models(", contextWindow: 8000", Arc::default(), Arc::new(move |_| Ok(Arc::clone(&replayed))));
     let mut again_conversation = patter::message::conversation::Conversation::default();
     for turn in expected.turns() {
-        let Some(Message::User { text }) = conversation.get(turn.begin) else { panic!() };
+        let Some(Message::User { text, .. }) = conversation.get(turn.begin) else { panic!() };
         let run = again.say(again_conversation, text).await;
         assert!(matches!(run.outcome(), Some(RunOutcome::Answer { .. })), "{:?}", run.outcome());
         again_conversation = run.into_conversation();

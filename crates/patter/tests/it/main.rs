@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod attachments;
 mod cassettes;
 mod ceilings;
 mod command;

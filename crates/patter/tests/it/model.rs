@@ -1,5 +1,6 @@
 //! Models that need no provider: the demo model and scripts.
 
+use patter::message::attachment::AttachmentContents;
 use patter::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
 use patter::message::request::{Delta, FinishReason, OfferedTool, Reply, Request, Settings};
 use patter::model::{DeltaSink, DemoModel, Model, ModelError, ScriptedModel};
@@ -42,6 +43,7 @@ async fn call_with_sink(
         model: &id,
         instruction: "Be kind.",
         messages: &messages.into(),
+        contents: AttachmentContents::NONE,
         tools: &tools,
         settings: &settings,
         returns: None,

@@ -5,6 +5,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use patter::drive::{Driver, RunEventKind, now_ms};
 use patter::library::Layer;
+use patter::message::attachment::AttachmentContents;
 use patter::message::conversation::Message;
 use patter::message::request::{Delta, Reply, Request, Settings};
 use patter::model::{ModelError, ModelResolver, model_resolver};
@@ -68,6 +69,7 @@ impl FakeProvider {
             model: &name,
             instruction: "",
             messages: &messages,
+            contents: AttachmentContents::NONE,
             tools: &[],
             settings: &settings,
             returns: None,

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Response;
+use patter::message::attachment::AttachmentContents;
 use patter::message::conversation::Message;
 use patter::message::request::{Reply, Request as ModelRequest, Settings};
 use patter::model::{HttpModel, ModelError, ModelResolver, model_resolver_with_config};
@@ -53,6 +54,7 @@ async fn call(models: &ModelResolver, name: &str) -> Result<Reply, ModelError> {
         model: &id,
         instruction: "Be kind.",
         messages: &messages,
+        contents: AttachmentContents::NONE,
         tools: &[],
         settings: &settings,
         returns: None,

@@ -1,6 +1,7 @@
 //! Reasoning that a server wants back, with real servers: it returns to where it came from, and nowhere else.
 
 use axum::Router;
+use patter::message::attachment::AttachmentContents;
 use patter::message::conversation::{Message, ToolOutcome};
 use patter::message::request::{Reply, Request, Settings};
 use patter::model::model_resolver;
@@ -32,6 +33,7 @@ async fn call(base_url: &str, messages: &[Message]) -> Reply {
         model: &name,
         instruction: "",
         messages: &messages.into(),
+        contents: AttachmentContents::NONE,
         tools: &[],
         settings: &settings,
         returns: None,

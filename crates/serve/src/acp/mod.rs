@@ -168,8 +168,8 @@ impl Connection {
                 let chosen = self.choose_agent(&session, &agent);
                 Box::pin(async move { this.option_chosen(&session, &chosen?).await })
             }
-            ClientRequest::Prompt { session, text } => match Prompt::begin(self, id, &session) {
-                Ok(prompt) => Box::pin(async move { prompt.run(&text).await }),
+            ClientRequest::Prompt { session, input, contents } => match Prompt::begin(self, id, &session) {
+                Ok(prompt) => Box::pin(async move { prompt.run(input, contents).await }),
                 Err(error) => ready(Err(error)),
             },
         }

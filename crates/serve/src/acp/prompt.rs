@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use patter::session::{CallAnswer, Session};
 use patter::store::SessionId;
 use patter::tool::CancellationToken;
+use patter_core::message::attachment::{AttachmentContents, UserInput};
 use patter_core::message::conversation::ToolOutcome;
 use patter_core::serve::acp::{
     PermissionOutcome, RpcError, StopReason, ToolKind, UpdateStream, permission_params, session_info, stop_reason,
@@ -58,11 +59,11 @@ impl Prompt {
     }
 
     /// Runs the agent, and returns why it stopped.
-    pub(super) async fn run(self, text: &str) -> Result<Json, RpcError> {
+    pub(super) async fn run(self, input: UserInput, contents: AttachmentContents) -> Result<Json, RpcError> {
         let turn = Arc::clone(&self.turn);
         let _turn = turn.lock().await;
         let mut updates = UpdateStream::default().with_notices(self.connection.has_notices.load(Ordering::Relaxed));
-        let stopped = match self.say(text, &mut updates).await {
+        let stopped = match self.say(input, contents, &mut updates).await {
             // A client that cancelled a prompt expects no error.
             Err(_) if self.cancellation.is_cancelled() => Ok(StopReason::Cancelled),
             stopped => stopped,
@@ -78,7 +79,12 @@ impl Prompt {
         Ok(json!({"stopReason": stopped?.name()}))
     }
 
-    async fn say(&self, text: &str, updates: &mut UpdateStream) -> Result<StopReason, RpcError> {
+    async fn say(
+        &self,
+        input: UserInput,
+        contents: AttachmentContents,
+        updates: &mut UpdateStream,
+    ) -> Result<StopReason, RpcError> {
         let Connection { host, access, .. } = &*self.connection;
         let stored = host.find_session(access, &self.session).await?;
         if stored.is_some_and(|summary| summary.state.is_open()) && self.finish_run(updates).await? {
@@ -92,7 +98,8 @@ impl Prompt {
             session: SessionChoice::Named(self.session.clone()),
             history: Vec::new(),
             client: None,
-            input: text.to_owned(),
+            input,
+            contents,
             choice: Choice::default(),
             lifetime: Lifetime::Attached,
             when_busy: WhenBusy::Reject,

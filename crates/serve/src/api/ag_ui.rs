@@ -94,7 +94,7 @@ async fn start(
     let lifetime = lifetime(headers)?.unwrap_or(Lifetime::Attached);
     let thread = parse_session_id(&request.thread, "threadId")?;
     let input = match &request.input {
-        AgUiInput::Text(text) => text.clone(),
+        AgUiInput::Text(input) => input.clone(),
         AgUiInput::Answers { interrupts, results } => {
             if !interrupts.is_empty() {
                 access.require(Scope::Approve)?;
@@ -120,6 +120,7 @@ async fn start(
         history,
         client: has_client.then(|| client.clone()),
         input,
+        contents: request.contents.clone(),
         choice: choice(access, request)?,
         lifetime,
         when_busy: WhenBusy::Reject,

@@ -109,7 +109,7 @@ async fn start(
 ) -> Result<Follower, ApiError> {
     let lifetime = lifetime(headers)?.unwrap_or(Lifetime::Attached);
     let input = match &request.input {
-        ChatInput::Text(text) => text.clone(),
+        ChatInput::Text(input) => input.clone(),
         ChatInput::Results(results) => {
             let (session, answers) = answers(results)?;
             return host.answer(access, &session, answers, lifetime).await;
@@ -137,7 +137,18 @@ async fn start(
     let parent = trace_parent(headers);
     host.start(
         access,
-        TurnRequest { agent, session, history, client, input, choice: Choice::default(), lifetime, when_busy, parent },
+        TurnRequest {
+            agent,
+            session,
+            history,
+            client,
+            input,
+            contents: request.contents.clone(),
+            choice: Choice::default(),
+            lifetime,
+            when_busy,
+            parent,
+        },
     )
     .await
 }

@@ -2,6 +2,7 @@
 
 mod ag_ui;
 mod agents;
+mod attachments;
 mod chat;
 mod events;
 mod fleet;
@@ -47,6 +48,7 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .route("/api/sessions/{id}/undo", post(sessions::undo))
         .route("/api/sessions/{id}/fork", post(sessions::fork))
         .route("/api/sessions/{id}/events", get(events::session_events))
+        .route("/api/sessions/{id}/attachments/{sha256}", get(attachments::read))
         .route("/api/approvals", get(sessions::approvals))
         .route("/api/fleet", get(fleet::read))
         .route("/api/fleet/work/{id}", delete(fleet::remove))

@@ -14,7 +14,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use patter::drive::now_ms;
 use patter::session::{CallAnswer, Log};
-use patter::store::{NewSession, SessionId, SessionState, SessionSummary};
+use patter::store::{NewSession, SessionId, SessionState, SessionSummary, read_attachments};
+use patter_core::message::attachment::{AttachmentContents, UserInput};
 use patter_core::message::conversation::ToolOutcome;
 use patter_core::serve::native::{AnswerRequest, Decision, ForkRequest, MessageRequest, log_json, turn_json};
 use patter_core::serve::{ApiError, ApiErrorKind, Waiting};
@@ -122,8 +123,12 @@ pub(super) async fn fork(
     }
     let entries = log.fork(summary.id.as_str(), messages).iter().map(|entry| json!(entry).to_string()).collect();
     let session = NewSession::new(new.clone(), &summary.agent, &summary.title).forked_from(summary.id.clone());
+    let store = host.require_store()?;
+    let forked = log.conversation().range(0..messages).cloned().collect();
+    let contents = read_attachments(&*store, &summary.id, Some(&forked)).await;
+    let session = session.with_attachments(contents.map_err(|error| api_error(&error.into()))?);
     let session = session.with_entries(entries, SessionState::Idle);
-    host.require_store()?.create(session, now_ms()).await.map_err(|error| api_error(&error.into()))?;
+    store.create(session, now_ms()).await.map_err(|error| api_error(&error.into()))?;
     let mut response = json(&json!({"id": new, "agent": summary.agent, "forked_from": summary.id}));
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
@@ -148,9 +153,16 @@ pub(super) async fn create(
         None => SessionChoice::New(identity.new_session()),
     };
     if query.background {
-        return enqueue(&host, &access, &identity, turn(agent, session, request.message, &headers, &query)?).await;
+        return enqueue(
+            &host,
+            &access,
+            &identity,
+            turn(agent, session, (request.message, request.contents), &headers, &query)?,
+        )
+        .await;
     }
-    let start = say(&host, &access, agent, session, request.message, &headers, &query);
+    let said = (request.message, request.contents);
+    let start = say(&host, &access, agent, session, said, &headers, &query);
     let follower = identity.join_or_start(&host, &access, start).await?;
     respond(&host, follower, &headers, &query).await
 }
@@ -173,9 +185,16 @@ pub(super) async fn message(
     let identity = Identity::new(&access, &format!("sessions/{id}"), &headers, &body);
     let session = SessionChoice::Named(summary.id);
     if query.background {
-        return enqueue(&host, &access, &identity, turn(agent, session, request.message, &headers, &query)?).await;
+        return enqueue(
+            &host,
+            &access,
+            &identity,
+            turn(agent, session, (request.message, request.contents), &headers, &query)?,
+        )
+        .await;
     }
-    let start = say(&host, &access, agent, session, request.message, &headers, &query);
+    let said = (request.message, request.contents);
+    let start = say(&host, &access, agent, session, said, &headers, &query);
     let follower = identity.join_or_start(&host, &access, start).await?;
     respond(&host, follower, &headers, &query).await
 }
@@ -279,18 +298,18 @@ async fn say(
     access: &Access,
     agent: String,
     session: SessionChoice,
-    input: String,
+    (input, contents): (UserInput, AttachmentContents),
     headers: &HeaderMap,
     query: &MessageQuery,
 ) -> Result<Follower, ApiError> {
     host.require_store()?;
-    host.start(access, turn(agent, session, input, headers, query)?).await
+    host.start(access, turn(agent, session, (input, contents), headers, query)?).await
 }
 
 fn turn(
     agent: String,
     session: SessionChoice,
-    input: String,
+    (input, contents): (UserInput, AttachmentContents),
     headers: &HeaderMap,
     query: &MessageQuery,
 ) -> Result<TurnRequest, ApiError> {
@@ -300,6 +319,7 @@ fn turn(
         history: Vec::new(),
         client: None,
         input,
+        contents,
         choice: Choice::default(),
         lifetime: detached_by_default(headers)?,
         when_busy: when_busy(query.when_busy.as_deref())?,

@@ -2,6 +2,7 @@
 
 use patter::session::CallAnswer;
 use patter::store::SessionId;
+use patter_core::message::attachment::{AttachmentContents, UserInput};
 use patter_core::message::conversation::Message;
 use patter_core::provider::ModelRef;
 use patter_core::run::ClientAdditions;
@@ -14,7 +15,9 @@ pub(crate) struct TurnRequest {
     /// The conversation before it, in a new session.
     pub(crate) history: Vec<Message>,
     pub(crate) client: Option<ClientAdditions>,
-    pub(crate) input: String,
+    pub(crate) input: UserInput,
+    /// The contents of the attachments of the input and of the history.
+    pub(crate) contents: AttachmentContents,
     pub(crate) choice: Choice,
     pub(crate) lifetime: Lifetime,
     pub(crate) when_busy: WhenBusy,

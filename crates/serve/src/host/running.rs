@@ -5,6 +5,7 @@ use super::work::Ticket;
 use super::{Choice, Host, Lifetime, Turn, TurnDetails, api_error};
 use patter::session::{AgentSelection, Log, Session};
 use patter::tool::CancellationToken;
+use patter_core::message::attachment::UserInput;
 use patter_core::message::conversation::Usage;
 use patter_core::serve::{ApiError, ApiErrorKind, Segment, TurnEnd};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 /// What a turn does.
 pub(super) enum Work {
     /// Sends a message.
-    Say(String, Choice),
+    Say(UserInput, Choice),
     /// Continues a run, with what is known of the segment that the turn is about.
     Resume(Box<Segment>),
 }
@@ -115,7 +116,7 @@ impl RunningTurn {
         };
         let performed = async {
             match &work {
-                Work::Say(text, _) => session.say(text, &turn.cancellation).await,
+                Work::Say(input, _) => session.say(input.clone(), &turn.cancellation).await,
                 Work::Resume(_) => session.resume(&turn.cancellation).await,
             }
         };

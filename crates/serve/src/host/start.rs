@@ -26,7 +26,8 @@ impl Host {
         let permit = self.permit()?;
         self.drivers.check_variant(request.choice.variant.as_deref())?;
         let task = Task::Say(Box::new(SayTask::new(&request)));
-        let TurnRequest { agent, session, history, client, input, choice, lifetime, when_busy, parent } = request;
+        let TurnRequest { agent, session, history, client, input, contents, choice, lifetime, when_busy, parent } =
+            request;
         if let SessionChoice::Named(id) | SessionChoice::After(id, _) = &session {
             self.find_session(access, id).await?;
         }
@@ -48,6 +49,7 @@ impl Host {
                 session
             }
         };
+        session.add_contents(&contents);
         if !history.is_empty() {
             session.import(history).map_err(|error| api_error(&error))?;
         }

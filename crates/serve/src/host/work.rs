@@ -8,6 +8,7 @@ use patter::store::{
     NewWork, SessionId, Settlement, StoreError, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkState,
 };
 use patter::tool::CancellationToken;
+use patter_core::message::attachment::{Attachment, AttachmentContents};
 use patter_core::message::conversation::Message;
 use patter_core::run::{ClientAdditions, FailureKind};
 use patter_core::serve::{ApiError, ApiErrorKind, TurnEnd, TurnOutcome};
@@ -35,6 +36,11 @@ pub(super) enum Task {
 pub(super) struct SayTask {
     pub(super) message: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) attachments: Vec<Attachment>,
+    /// The contents of the attachments of the message and of the history.
+    #[serde(default, skip_serializing_if = "AttachmentContents::is_empty")]
+    pub(super) contents: AttachmentContents,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) history: Vec<Message>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<ClientAdditions>,
@@ -49,7 +55,9 @@ pub(super) struct SayTask {
 impl SayTask {
     pub(super) fn new(request: &TurnRequest) -> Self {
         Self {
-            message: request.input.clone(),
+            message: request.input.text.clone(),
+            attachments: request.input.attachments.clone(),
+            contents: request.contents.clone(),
             history: request.history.clone(),
             client: request.client.clone(),
             model: request.choice.model.as_ref().map(ToString::to_string),

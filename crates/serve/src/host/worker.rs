@@ -8,6 +8,7 @@ use patter::drive::now_ms;
 use patter::session::{CallAnswer, Log, Session, SessionError};
 use patter::store::{SessionId, Settlement, StoreError, Work, WorkFilter, WorkerInfo, WorkerReport};
 use patter::tool::CancellationToken;
+use patter_core::message::attachment::UserInput;
 use patter_core::serve::{Segment, Waiting};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -172,6 +173,7 @@ impl Host {
                     return Err(Settlement::Later(BUSY_PAUSE, reason));
                 }
                 let mut session = session;
+                session.add_contents(&say.contents);
                 if !say.history.is_empty() && session.conversation().is_empty() {
                     let imported = session.import(say.history.clone());
                     imported.map_err(|error| Settlement::Parked(error.to_string()))?;
@@ -182,7 +184,8 @@ impl Host {
                 let client = say.client.clone();
                 let about = TurnDetails { number, agent: work.agent.clone(), client, created_ms: now_ms() };
                 let choice = say.choice();
-                let say = TurnWork::Say(say.message, choice);
+                let input = UserInput { text: say.message, attachments: say.attachments };
+                let say = TurnWork::Say(input, choice);
                 self.spawn(session, about, say, Lifetime::Detached, permit, Some(ticket.clone()));
                 Ok(())
             }

@@ -9,6 +9,7 @@ use patter::drive::now_ms;
 use patter::store::SessionId;
 use patter_core::compile::CompiledAgent;
 use patter_core::event::RunEventKind;
+use patter_core::message::attachment::AttachmentContents;
 use patter_core::serve::{ApiError, ApiErrorKind, TurnEnd, TurnOutcome, Waiting};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult};
@@ -47,7 +48,8 @@ impl McpService {
                     session,
                     history: Vec::new(),
                     client: None,
-                    input: input.to_owned(),
+                    input: input.into(),
+                    contents: AttachmentContents::default(),
                     choice: Choice::default(),
                     lifetime: Lifetime::Attached,
                     when_busy: WhenBusy::Enqueue,

@@ -245,7 +245,7 @@ fn put(schema: &mut Json, key: &str, value: Option<Json>) {
 fn sampling(request: &SamplingRequest) -> Option<CreateMessageRequestParams> {
     let message = |message: &Message| {
         let (role, text) = match message {
-            Message::User { text } => ("user", text),
+            Message::User { text, .. } => ("user", text),
             Message::Assistant { text, .. } => ("assistant", text),
             Message::Tool { .. } | Message::Compacted { .. } => return None,
         };

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = files![
     "stream.js",
     "approve.js",
     "turn.js",
+    "attach.js",
     "talk.js",
     "talk.css",
     "inbox.js",

@@ -5,6 +5,7 @@ use super::markdown;
 use super::page::path_segment;
 use super::transcript::{CallView, Step, TurnState, TurnView};
 use patter::html::{Html, html, prose};
+use patter_core::message::attachment::{Attachment, MediaKind};
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::provider::ModelRef;
 use patter_core::provider::price::{Bill, Prices};
@@ -68,20 +69,49 @@ fn render_turn(scene: &Scene<'_>, turn: &TurnView, is_last: bool) -> Html {
         ),
         _ => Html::default(),
     };
+    let bubble = match turn.input.trim() {
+        "" => Html::default(),
+        _ => html!("<div class=\"bubble\" tabindex=\"0\">{}</div>", turn.input),
+    };
     // A turn that is the same is not replaced in the page, so that what people opened stays open.
     let version = format!("{}-{}-{:?}-{}", turn.ended_ms, turn.steps.len(), turn.state, activity.name());
     html!(
         "<article class=\"turn\" id=\"turn-{}\" data-version=\"{}\"><div class=\"user\"><h2 class=\"hidden\">Message</h2>\
-         <div class=\"bubble\" tabindex=\"0\">{}</div></div><div class=\"reply\"><h3 class=\"who\">{} <i>{}</i></h3>{}{}{}</div></article>",
+         {}{}</div><div class=\"reply\"><h3 class=\"who\">{} <i>{}</i></h3>{}{}{}</div></article>",
         turn.entry,
         version,
-        turn.input,
+        render_attachments(scene, &turn.attachments),
+        bubble,
         agent,
         turn.model,
         steps,
         end,
         foot(scene, turn)
     )
+}
+
+/// Renders the files of a message: images as such, and everything else as links.
+fn render_attachments(scene: &Scene<'_>, attachments: &[Attachment]) -> Html {
+    if attachments.is_empty() {
+        return Html::default();
+    }
+    let item = |attachment: &Attachment| {
+        let address =
+            format!("/api/sessions/{}/attachments/{}", path_segment(scene.session), path_segment(&attachment.sha256));
+        let label = attachment.to_string();
+        match attachment.kind() {
+            Some(MediaKind::Image) => html!(
+                "<li><a href=\"{}\" title=\"{}\"><img src=\"{}\" alt=\"{}\" loading=\"lazy\"></a></li>",
+                address,
+                label,
+                address,
+                attachment.name
+            ),
+            _ => html!("<li><a class=\"chip\" href=\"{}\" download>{}</a></li>", address, label),
+        }
+    };
+    let items: Html = attachments.iter().map(item).collect();
+    html!("<ul class=\"attachments\" aria-label=\"Attachments\">{}</ul>", items)
 }
 
 fn foot(scene: &Scene<'_>, turn: &TurnView) -> Html {

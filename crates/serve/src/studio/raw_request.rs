@@ -1,5 +1,6 @@
 //! The request to a model, rebuilt from the log.
 
+use patter_core::message::attachment::AttachmentContents;
 use patter_core::message::request::{OfferedTool, Request, RequestTemplate};
 use patter_core::name::WireName;
 use patter_core::provider::ModelRef;
@@ -38,6 +39,7 @@ fn encoded(frame: &RequestTemplate, run: &Run) -> Option<Json> {
         model: &model,
         instruction: &frame.instruction,
         messages: run.conversation(),
+        contents: AttachmentContents::NONE,
         tools: &tools?,
         settings: &frame.settings,
         returns: frame.returns.as_ref(),

@@ -292,7 +292,9 @@ impl TalkView<'_> {
              <div id=\"conversation\">{}</div><div id=\"live\"></div>\
              <form id=\"compose\"><label for=\"message\" class=\"hidden\">Message</label>\
              <textarea id=\"message\" rows=\"2\" placeholder=\"Message\" autocomplete=\"off\"></textarea>\
-             <div class=\"actions\"><p id=\"status\" role=\"status\" class=\"quiet\"></p>\
+             <ul id=\"attachments\" class=\"attachments\" aria-label=\"Attachments\"></ul>\
+             <input type=\"file\" id=\"files\" class=\"hidden\" tabindex=\"-1\" aria-label=\"Files to attach\" multiple>\
+             <div class=\"actions\"><button type=\"button\" id=\"attach\">Attach</button><p id=\"status\" role=\"status\" class=\"quiet\"></p>\
              <button type=\"button\" id=\"stop\" hidden>Stop</button><button class=\"primary\" id=\"send\">Send</button></div></form></div>",
             self.id,
             if self.is_new { "yes" } else { "no" },

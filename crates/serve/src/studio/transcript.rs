@@ -1,6 +1,7 @@
 //! A conversation as people read it: turns with their texts and calls, computed from the log of a session.
 
 use patter_core::event::{Playback, RunEvent, RunEventKind};
+use patter_core::message::attachment::Attachment;
 use patter_core::message::conversation::{Message, ToolOutcome, Usage};
 use patter_core::session::{Log, LogEntry, LogError};
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub(super) struct TurnView {
     pub(super) agent: String,
     pub(super) model: String,
     pub(super) input: String,
+    pub(super) attachments: Vec<Attachment>,
     pub(super) steps: Vec<Step>,
     pub(super) state: TurnState,
     pub(super) model_calls: u32,
@@ -85,6 +87,7 @@ impl Transcript {
                     begin,
                     agent: start.spec.agent.clone(),
                     input: start.input.clone(),
+                    attachments: start.attachments.clone(),
                     started_ms: start.at,
                     ended_ms: start.at,
                     ..TurnView::default()
@@ -136,9 +139,10 @@ pub(super) fn entry_time(entry: &LogEntry) -> Option<u64> {
 fn inherited(entry: usize, messages: &[Message]) -> Vec<TurnView> {
     let mut turns: Vec<TurnView> = Vec::new();
     for (begin, message) in messages.iter().enumerate() {
-        if let Message::User { text } = message {
+        if let Message::User { text, attachments } = message {
             let state = TurnState::Inherited;
-            turns.push(TurnView { entry, begin, input: text.clone(), state, ..TurnView::default() });
+            let attachments = attachments.clone();
+            turns.push(TurnView { entry, begin, input: text.clone(), attachments, state, ..TurnView::default() });
             continue;
         }
         let Some(turn) = turns.last_mut() else { continue };

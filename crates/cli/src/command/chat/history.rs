@@ -3,6 +3,7 @@
 use super::Conversation;
 use crate::ui::style::{ACCENT, DIM};
 use crate::ui::{self, columns};
+use patter::message::attachment::readable;
 use patter::message::conversation::{self, Message};
 use std::fmt::Write;
 use std::io;
@@ -25,7 +26,10 @@ impl Conversation {
         }
         for message in conversation.since(first) {
             match message {
-                Message::User { text } => self.screen.note(&format!("{DIM}›{DIM:#} {}", indented(&shortened(text))))?,
+                Message::User { text, attachments } => {
+                    let text = readable(&shortened(text), attachments);
+                    self.screen.note(&format!("{DIM}›{DIM:#} {}", indented(&text)))?;
+                }
                 Message::Assistant { text, calls, .. } => {
                     if !text.is_empty() {
                         self.screen.say(&shortened(text))?;
@@ -64,7 +68,7 @@ pub(super) fn list_messages(conversation: &conversation::Conversation) -> String
     let mut out = String::new();
     for (index, message) in conversation.iter().enumerate() {
         let (who, text) = match message {
-            Message::User { text } => ("you", text.clone()),
+            Message::User { text, attachments } => ("you", readable(text, attachments)),
             Message::Assistant { text, calls, .. } => {
                 let calls: Vec<_> = calls.iter().map(|call| format!("→ {}", call.tool)).collect();
                 ("agent", format!("{text} {}", calls.join(" ")))

@@ -8,6 +8,7 @@ mod save;
 mod slash;
 
 use super::Command;
+use crate::attach::{Message, mentions};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{OpenSession, RunOptions, SessionOptions, run_failure, unsaved_hint};
 use crate::ui::style::{BOLD, DIM};
@@ -16,7 +17,7 @@ use approve::{ChatApprover, ask};
 use clap::Args;
 use patter::compile::CompiledAgent;
 use patter::drive::StreamedReplies;
-use patter::message::conversation::Message;
+use patter::message::conversation;
 use patter::project::Environment;
 use patter::run::{self, FailureKind, Run};
 use patter::session::{Session, SessionError};
@@ -34,7 +35,7 @@ use tokio::runtime::Handle;
 /// meanwhile; before the next turn you are asked whether to use the new version.
 ///
 /// Enter sends. Alt-Enter or a backslash at the end of a line starts a new line, and so does everything between two `"""`;
-/// pasted text stays one message. The arrows and Ctrl-R search the history, Tab completes commands. Ctrl-C clears the
+/// pasted text stays one message. `@photo.png` or `@"my photo.png"` attaches a file. The arrows and Ctrl-R search the history, Tab completes commands and files. Ctrl-C clears the
 /// line, or stops the turn: completed steps are kept. Ctrl-D quits. If stdin is not a terminal, each of its lines is a
 /// message, and stdout carries only the answers.
 #[derive(Args)]
@@ -227,9 +228,37 @@ impl Conversation {
         if let Err(error) = self.open.session.prepare(None) {
             return self.return_message(error.into(), text);
         }
+        let message = match self.message(text) {
+            Ok(message) => message,
+            Err(error) => return self.return_message(error, text),
+        };
         let token = self.begin_turn();
-        let run = self.wait_for(async |session| session.say(text, &token).await);
+        self.open.session.add_contents(&message.contents);
+        let run = self.wait_for(async |session| session.say(message.input, &token).await);
         self.finish_turn(run, text)
+    }
+
+    /// Returns a message with the files that it mentions. A mention of no file stays text.
+    fn message(&self, text: &str) -> Result<Message, CommandError> {
+        let mut message = Message::new(text);
+        let home = self.open.agents.environment().get("HOME");
+        for mention in mentions(text, home.as_deref()) {
+            match std::fs::metadata(&mention.path) {
+                Ok(found) if found.is_dir() => {
+                    self.note(&format!("`@{}` is a folder, and is sent as text", mention.name))?;
+                }
+                Ok(_) => message.attach_file(&mention.path)?,
+                Err(_) if mention.looks_like_path() => {
+                    self.note(&format!("there is no file `{}`, so `@{0}` is sent as text", mention.name))?;
+                }
+                Err(_) => {}
+            }
+        }
+        if !message.input.attachments.is_empty() {
+            let attached: Vec<_> = message.input.attachments.iter().map(ToString::to_string).collect();
+            self.note(&format!("attached {}", attached.join(", ")))?;
+        }
+        Ok(message)
     }
 
     /// Waits for a turn, with a progress indicator: `None` if a signal suspends it.
@@ -355,5 +384,5 @@ impl Conversation {
 
 /// Returns whether a run that was stopped ends with a part of an answer.
 fn has_partial_answer(run: &Run) -> bool {
-    matches!(run.new_messages().next_back(), Some(Message::Assistant { calls, .. }) if calls.is_empty())
+    matches!(run.new_messages().next_back(), Some(conversation::Message::Assistant { calls, .. }) if calls.is_empty())
 }

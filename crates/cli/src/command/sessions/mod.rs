@@ -12,6 +12,7 @@ use crate::ui::{self, Align, Column, listing, short};
 use clap::{Args, Subcommand};
 use export::{ExportFormat, document, export};
 use patter::drive::now_ms;
+use patter::message::attachment::readable;
 use patter::message::conversation::Message;
 use patter::run::{self, FailureKind};
 use patter::session::Log;
@@ -271,7 +272,10 @@ async fn fork(
         None => SessionId::new(now_ms()),
     };
     let entries = fork_log(&log, &from, wanted);
+    let messages = log.conversation().range(0..wanted).cloned().collect();
+    let contents = store::read_attachments(store, &from, Some(&messages)).await?;
     let new = NewSession::new(id.clone(), &stored.summary.agent, &stored.summary.title).forked_from(from);
+    let new = new.with_attachments(contents);
     store.create(new.with_entries(entries, SessionState::Idle), now_ms()).await?;
     Ok(id)
 }
@@ -285,8 +289,8 @@ fn show(summary: &SessionSummary, log: &Log, full: bool) -> String {
     for (index, message) in log.conversation().iter().enumerate() {
         let number = format!("{DIM}{:>3}{DIM:#}", index + 1);
         match message {
-            Message::User { text } => {
-                let _ = writeln!(out, "\n{number}  > {text}");
+            Message::User { text, attachments } => {
+                let _ = writeln!(out, "\n{number}  > {}", readable(text, attachments));
             }
             Message::Assistant { text, calls, .. } => {
                 if !text.is_empty() || calls.is_empty() {

@@ -15,7 +15,7 @@ pub fn initialize_result(version: &str) -> Json {
         "protocolVersion": 1,
         "agentCapabilities": {
             "loadSession": true,
-            "promptCapabilities": {"image": false, "audio": false, "embeddedContext": true},
+            "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
             "mcpCapabilities": {"http": false, "sse": false},
             "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
         },

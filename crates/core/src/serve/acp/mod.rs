@@ -17,7 +17,7 @@ mod update;
 pub use agents::{AgentChoice, AgentMode, initialize_result};
 pub use end::{StopReason, stop_reason};
 pub use permission::{PermissionOutcome, permission_params};
-pub use prompt::prompt_text;
+pub use prompt::read_prompt;
 pub use replay::Replay;
 pub use request::{AGENT_OPTION, ClientNotification, ClientRequest, SessionSetup};
 pub use rpc::{InvalidMessage, RpcError, RpcMessage, notification_line, request_line, response_line};

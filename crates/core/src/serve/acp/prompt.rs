@@ -1,22 +1,29 @@
-//! What the user says: blocks of content to one text.
+//! What the user says: blocks of content to a text and attachments.
 
+use crate::message::attachment::{AttachmentContents, UserInput};
 use crate::serve::ApiError;
+use crate::serve::attachment::{FileSource, attach, checked};
 use crate::serve::read::Fields;
 use serde_json::Value as Json;
 
-/// Returns the text of a prompt. A resource is named where it is mentioned, and what is embedded of it follows the text.
+/// Reads a prompt. A resource is named where it is mentioned. What is embedded of it follows the text, or is an attachment if
+/// it is not text.
 ///
 /// ```
-/// use patter_core::serve::acp::prompt_text;
+/// use patter_core::serve::acp::read_prompt;
 /// use serde_json::json;
 /// let file = json!({"type": "resource", "resource": {"uri": "file:///work/a.txt", "text": "one\ntwo"}});
 /// let blocks = [json!({"type": "text", "text": "Sum up "}), file, json!({"type": "text", "text": ", please"})];
 /// let text = "Sum up [a.txt](file:///work/a.txt), please\n\n[a.txt](file:///work/a.txt):\n```\none\ntwo\n```";
-/// assert_eq!(prompt_text(&blocks).unwrap(), text);
-/// let image = json!({"type": "image", "mimeType": "image/png", "data": ""});
-/// assert_eq!(prompt_text(&[image]).unwrap_err().to_string(), "`prompt[0]`: content of the type `image` is not supported");
+/// assert_eq!(read_prompt(&blocks).unwrap().0.text, text);
+/// let image = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
+/// assert_eq!(read_prompt(&[image]).unwrap().0.attachments[0].media_type, "image/png");
+/// let audio = json!({"type": "audio", "mimeType": "audio/wav", "data": ""});
+/// assert_eq!(read_prompt(&[audio]).unwrap_err().to_string(), "`prompt[0]`: content of the type `audio` is not supported");
 /// ```
-pub fn prompt_text(blocks: &[Json]) -> Result<String, ApiError> {
+pub fn read_prompt(blocks: &[Json]) -> Result<(UserInput, AttachmentContents), ApiError> {
+    let mut contents = AttachmentContents::default();
+    let mut attachments = Vec::new();
     let mut text = String::new();
     let mut embedded = String::new();
     for (index, block) in blocks.iter().enumerate() {
@@ -34,19 +41,33 @@ pub fn prompt_text(blocks: &[Json]) -> Result<String, ApiError> {
                 let uri = resource.required_text("uri")?;
                 let link = link(file_name(uri), uri);
                 text += &link;
-                embedded += &match resource.text("text")? {
-                    Some(content) => format!("\n\n{link}:\n{}", fenced(content)),
-                    None => format!("\n\n{link} is binary, and not included"),
-                };
+                match (resource.text("text")?, resource.text("blob")?) {
+                    (Some(content), _) => embedded += &format!("\n\n{link}:\n{}", fenced(content)),
+                    (None, Some(data)) => {
+                        let source = FileSource::Base64 { field: "resource.blob", data };
+                        match attach(&fields, &source, Some(file_name(uri)), &mut contents) {
+                            Ok(attachment) => attachments.push(attachment),
+                            // Editors embed whatever is mentioned.
+                            Err(error) => embedded += &format!("\n\n{link} is not included: {}", error.message),
+                        }
+                    }
+                    (None, None) => embedded += &format!("\n\n{link} is not included"),
+                }
+            }
+            "image" => {
+                let source = FileSource::Base64 { field: "data", data: fields.required_text("data")? };
+                let name = fields.text("uri")?.map_or("image", file_name);
+                attachments.push(attach(&fields, &source, Some(name), &mut contents)?);
             }
             other => return Err(ApiError::invalid(path, format!("content of the type `{other}` is not supported"))),
         }
     }
     text += &embedded;
-    if text.trim().is_empty() {
+    let input = UserInput { text, attachments };
+    if input.is_empty() {
         return Err(ApiError::invalid("prompt", "is empty"));
     }
-    Ok(text)
+    Ok((checked(input, || "prompt".to_owned())?, contents))
 }
 
 /// Returns a text as a block of code, whatever it contains.

@@ -3,6 +3,7 @@
 use super::tool::ToolKinds;
 use super::update::UpdateStream;
 use crate::event::{Playback, RunEvent, RunEventKind};
+use crate::message::attachment::readable;
 use crate::message::conversation::Message;
 use crate::serve::Waiting;
 use crate::session::{LogEntry, LogError, RunPath};
@@ -54,7 +55,7 @@ impl Replay {
                 LogEntry::Forked { messages, .. } => parts.extend(message_parts(messages, &mut stream, kinds)),
                 LogEntry::RunStarted { run, start: run_start, .. } if run.is_empty() => {
                     agent = Some(run_start.spec.agent.clone());
-                    said = Some(run_start.input.clone());
+                    said = Some(readable(&run_start.input, &run_start.attachments));
                 }
                 LogEntry::Rewound { messages } => parts.retain(|part| part.start < *messages),
                 _ => {}
@@ -106,8 +107,8 @@ fn message_parts(messages: &[Message], stream: &mut UpdateStream, kinds: ToolKin
                 unstarted: None,
             }),
         }
-        if let Message::User { text } = message {
-            updates.push(stream.user_message(text));
+        if let Message::User { text, attachments } = message {
+            updates.push(stream.user_message(&readable(text, attachments)));
         }
         if let Some(part) = parts.last_mut() {
             part.updates.extend(updates);

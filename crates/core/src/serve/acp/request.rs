@@ -1,7 +1,8 @@
 //! Requests and notifications of the client.
 
-use super::prompt::prompt_text;
+use super::prompt::read_prompt;
 use super::rpc::RpcError;
+use crate::message::attachment::{AttachmentContents, UserInput};
 use crate::serve::ApiError;
 use crate::serve::read::Fields;
 use serde_json::{Map, Value as Json};
@@ -17,7 +18,7 @@ pub const AGENT_OPTION: &str = "agent";
 /// use serde_json::json;
 /// let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Hello"}]});
 /// let request = ClientRequest::parse("session/prompt", &params).unwrap();
-/// assert_eq!(request, ClientRequest::Prompt { session: "s".into(), text: "Hello".into() });
+/// assert!(matches!(request, ClientRequest::Prompt { input, .. } if input.text == "Hello"));
 /// let error = ClientRequest::parse("session/new", &json!({"cwd": "here"})).unwrap_err();
 /// assert_eq!((error.code, error.message.as_str()), (RpcError::INVALID_PARAMS, "`cwd`: is not an absolute path"));
 /// ```
@@ -82,7 +83,9 @@ pub enum ClientRequest {
         /// The session.
         session: String,
         /// What the user says.
-        text: String,
+        input: UserInput,
+        /// The contents of its attachments.
+        contents: AttachmentContents,
     },
 }
 
@@ -148,7 +151,8 @@ impl ClientRequest {
             }
             "session/prompt" => {
                 let blocks = fields.list("prompt")?.ok_or_else(|| fields.wrong("prompt", "is missing"))?;
-                Self::Prompt { session: session()?, text: prompt_text(blocks)? }
+                let (input, contents) = read_prompt(blocks)?;
+                Self::Prompt { session: session()?, input, contents }
             }
             _ => return Err(RpcError::unknown_method(method)),
         })

@@ -3,8 +3,9 @@
 use super::prompt::{code_span, fenced};
 use crate::compile::CompiledAgent;
 use crate::declare::Effect;
+use crate::message::attachment::MediaKind;
 use crate::message::conversation::ToolOutcome;
-use crate::message::media::{Image, without_data};
+use crate::message::media::{Media, without_data};
 use crate::run::CallTarget;
 use crate::serve::read::set;
 use crate::session::RunPath;
@@ -113,11 +114,10 @@ pub(super) fn json_content(value: &Json) -> Json {
 /// Returns the status and the content of a call that ended, and what it returned.
 pub(super) fn ended(id: &str, outcome: &ToolOutcome) -> Json {
     let status = if outcome.is_value() { "completed" } else { "failed" };
-    let image = |image: Image<'_>| {
-        let block = json!({"type": "image", "mimeType": image.mime_type, "data": image.data});
-        json!({"type": "content", "content": block})
-    };
-    let mut content: Vec<_> = outcome.images().into_iter().map(image).collect();
+    let image = |media: &Media<'_>| json!({"type": "content", "content": media.to_json()});
+    // Editors show images, but not documents.
+    let is_image = |media: &&Media<'_>| media.kind == MediaKind::Image;
+    let mut content: Vec<_> = outcome.media().iter().filter(is_image).map(image).collect();
     let mut update = json!({"toolCallId": id, "status": status});
     match outcome {
         ToolOutcome::Value { value } => {

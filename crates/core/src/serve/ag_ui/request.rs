@@ -1,8 +1,10 @@
 //! Requests of web pages.
 
+use crate::message::attachment::{AttachmentContents, UserInput};
 use crate::message::conversation::{Message, ToolOutcome};
 use crate::run::{ClientAdditions, ClientTool};
 use crate::serve::ApiError;
+use crate::serve::attachment::{FileSource, checked, user_content};
 use crate::serve::client::{function_calls, in_order, result_id, text_content};
 use crate::serve::read::{Fields, parse_body};
 use serde_json::{Value as Json, json};
@@ -28,6 +30,8 @@ pub struct AgUiRequest {
     pub parent_run: Option<String>,
     /// What the page says.
     pub input: AgUiInput,
+    /// The contents of the attachments of the input and of the history.
+    pub contents: AttachmentContents,
     /// The tools that the page executes, and what it adds to the instruction.
     pub client: ClientAdditions,
     /// The model to use instead of that of the agent: `forwardedProps.model`.
@@ -44,7 +48,7 @@ pub struct AgUiRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgUiInput {
     /// A message.
-    Text(String),
+    Text(UserInput),
     /// Answers to interrupts, and results of tools that the page executed.
     Answers {
         /// The answers to interrupts.
@@ -101,7 +105,7 @@ impl AgUiRequest {
         let interrupts = interrupts(&fields)?;
         let results = transcript.take_results();
         let input = match interrupts.is_empty() && results.is_empty() {
-            true => AgUiInput::Text(transcript.take_text()?),
+            true => AgUiInput::Text(transcript.take_input()?),
             false => AgUiInput::Answers { interrupts, results },
         };
         let context = transcript.context.into_iter().chain(context(&fields)?);
@@ -111,6 +115,7 @@ impl AgUiRequest {
             run: fields.required_text("runId")?.to_owned(),
             parent_run: fields.text("parentRunId")?.map(str::to_owned),
             input,
+            contents: transcript.contents,
             client: ClientAdditions { tools: tools(&fields)?, context: context.collect::<Vec<_>>().join("\n\n") },
             history: transcript.messages,
             model: chosen(&fields, "model")?,
@@ -204,6 +209,7 @@ fn decision(entry: &Fields<'_>) -> Result<Result<(), String>, ApiError> {
 struct Transcript {
     context: Vec<String>,
     messages: Vec<Message>,
+    contents: AttachmentContents,
 }
 
 impl Transcript {
@@ -220,7 +226,10 @@ impl Transcript {
             let content = || text_content(&message, "content", TEXT);
             match message.required_text("role")? {
                 "system" | "developer" => transcript.context.push(content()?),
-                "user" => transcript.messages.push(Message::user(content()?)),
+                "user" => {
+                    let input = user_content(&message, "content", TEXT, &mut transcript.contents, file)?;
+                    transcript.messages.push(input.into());
+                }
                 "assistant" => {
                     let calls = function_calls(&message, "toolCalls")?;
                     tools.extend(calls.iter().map(|call| (call.id.clone(), call.tool.clone())));
@@ -254,13 +263,51 @@ impl Transcript {
     }
 
     /// Takes the messages of the user at the end.
-    fn take_text(&mut self) -> Result<String, ApiError> {
-        let mut texts = Vec::new();
-        while let Some(Message::User { text, .. }) = self.messages.last() {
-            texts.insert(0, text.clone());
-            self.messages.pop();
+    fn take_input(&mut self) -> Result<UserInput, ApiError> {
+        let is_other = |message: &Message| !matches!(message, Message::User { .. });
+        let begin = self.messages.iter().rposition(is_other).map_or(0, |last| last + 1);
+        let mut input = UserInput::default();
+        for message in self.messages.drain(begin..) {
+            if let Message::User { text, attachments } = message {
+                input.append(UserInput { text, attachments });
+            }
         }
         let message = "the last message must be one of the user or the result of a tool";
-        if texts.is_empty() { Err(ApiError::invalid("messages", message)) } else { Ok(texts.join("\n\n")) }
+        if input.is_empty() {
+            Err(ApiError::invalid("messages", message))
+        } else {
+            checked(input, || "messages".to_owned())
+        }
+    }
+}
+
+/// Returns the file of a part, and its name. Besides the parts of the protocol, there are those of its draft.
+fn file<'j>(part: &Fields<'j>, kind: &str) -> Result<Option<(FileSource<'j>, Option<&'j str>)>, ApiError> {
+    let named = |name: &'static str| {
+        let metadata = part.object("metadata")?;
+        let found = metadata.and_then(|metadata| metadata.text("filename").ok().flatten());
+        Ok::<_, ApiError>(found.or(Some(name)))
+    };
+    match kind {
+        "image" | "document" => {
+            let source = part.object("source")?.ok_or_else(|| part.wrong("source", "is missing"))?;
+            let value = source.required_text("value")?;
+            let field = "source.value";
+            let source = match source.required_text("type")? {
+                "data" => FileSource::Base64 { field, data: value },
+                "url" => FileSource::Url { field, url: value },
+                _ => return Err(part.wrong("source.type", "must be `data` or `url`")),
+            };
+            Ok(Some((source, named(if kind == "image" { "image" } else { "document" })?)))
+        }
+        "binary" => {
+            let name = part.text("filename")?;
+            match (part.text("data")?, part.text("url")?) {
+                (Some(data), _) => Ok(Some((FileSource::Base64 { field: "data", data }, name))),
+                (None, Some(url)) => Ok(Some((FileSource::Url { field: "url", url }, name))),
+                (None, None) => Err(part.wrong("data", "is missing: files have to be part of the request")),
+            }
+        }
+        _ => Ok(None),
     }
 }

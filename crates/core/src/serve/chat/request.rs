@@ -1,8 +1,10 @@
 //! Requests for chat completions.
 
+use crate::message::attachment::{AttachmentContents, UserInput};
 use crate::message::conversation::{Message, ToolOutcome};
 use crate::run::{ClientAdditions, ClientTool};
 use crate::serve::ApiError;
+use crate::serve::attachment::{FileSource, user_content};
 use crate::serve::client::{AnswerSchema, client_tools, function_calls, in_order, text_content};
 use crate::serve::read::{Fields, parse_body};
 use serde_json::Value as Json;
@@ -29,6 +31,8 @@ pub struct ChatRequest {
     pub history: Vec<Message>,
     /// What the client says.
     pub input: ChatInput,
+    /// The contents of the attachments of the input and of the history.
+    pub contents: AttachmentContents,
     /// The tools and the context of the client.
     pub client: ClientAdditions,
     /// Whether the response is a stream.
@@ -49,7 +53,7 @@ pub struct ChatRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatInput {
     /// A message.
-    Text(String),
+    Text(UserInput),
     /// The results of calls that the client made.
     Results(Vec<ClientResult>),
 }
@@ -89,7 +93,7 @@ impl ChatRequest {
         let model = fields.required_text("model")?.to_owned();
         refuse_unsupported(&fields)?;
         let messages = fields.list("messages")?.ok_or_else(|| fields.wrong("messages", "is missing"))?;
-        let Transcript { context, history, input } = Transcript::read(messages)?;
+        let Transcript { context, history, input, contents } = Transcript::read(messages)?;
         let options = fields.object("stream_options")?;
         let include_usage = options.map_or(Ok(None), |options| options.flag("include_usage"))?.unwrap_or(false);
         let session = match fields.object("metadata")? {
@@ -100,6 +104,7 @@ impl ChatRequest {
             model,
             history,
             input,
+            contents,
             client: ClientAdditions { tools: tools(&fields)?, context },
             stream: fields.flag("stream")?.unwrap_or(false),
             include_usage,
@@ -160,19 +165,21 @@ struct Transcript {
     context: String,
     history: Vec<Message>,
     input: ChatInput,
+    contents: AttachmentContents,
 }
 
 impl Transcript {
     fn read(messages: &[Json]) -> Result<Self, ApiError> {
         let mut context = Vec::new();
         let mut history = Vec::new();
+        let mut contents = AttachmentContents::default();
         // The tools of the calls so far.
         let mut tools: HashMap<String, String> = HashMap::new();
         for (index, value) in messages.iter().enumerate() {
             let message = Fields::new(value, format!("messages[{index}]"))?;
             match message.required_text("role")? {
                 "system" | "developer" => context.push(text_content(&message, "content", TEXT)?),
-                "user" => history.push(Message::user(text_content(&message, "content", TEXT)?)),
+                "user" => history.push(user_content(&message, "content", TEXT, &mut contents, file)?.into()),
                 "assistant" => {
                     let calls = function_calls(&message, "tool_calls")?;
                     tools.extend(calls.iter().map(|call| (call.id.clone(), call.tool.clone())));
@@ -191,7 +198,9 @@ impl Transcript {
         let begin = history.iter().rposition(|message| !matches!(message, Message::Tool { .. }));
         let input = match begin.and_then(|begin| history.get(begin)) {
             None => return Err(ApiError::invalid("messages", "there is no message of the user")),
-            Some(Message::User { text }) if begin == Some(history.len() - 1) => ChatInput::Text(text.clone()),
+            Some(Message::User { text, attachments }) if begin == Some(history.len() - 1) => {
+                ChatInput::Text(UserInput { text: text.clone(), attachments: attachments.clone() })
+            }
             Some(Message::Assistant { calls, .. }) if !calls.is_empty() && begin != Some(history.len() - 1) => {
                 let results = history.iter().skip(begin.unwrap_or_default() + 1).filter_map(|message| match message {
                     Message::Tool { call_id, outcome, .. } => {
@@ -207,12 +216,29 @@ impl Transcript {
             }
         };
         history.truncate(begin.unwrap_or_default());
-        if let ChatInput::Text(text) = &input
-            && text.trim().is_empty()
+        if let ChatInput::Text(input) = &input
+            && input.is_empty()
         {
             return Err(ApiError::invalid("messages", "the last message is empty"));
         }
         let history = in_order(history);
-        Ok(Self { context: context.join("\n\n"), history, input })
+        Ok(Self { context: context.join("\n\n"), history, input, contents })
+    }
+}
+
+/// Returns the file of a part, and its name.
+fn file<'j>(part: &Fields<'j>, kind: &str) -> Result<Option<(FileSource<'j>, Option<&'j str>)>, ApiError> {
+    match kind {
+        "image_url" => {
+            let image = part.object("image_url")?.ok_or_else(|| part.wrong("image_url", "is missing"))?;
+            Ok(Some((FileSource::Url { field: "image_url.url", url: image.required_text("url")? }, Some("image"))))
+        }
+        "file" => {
+            let file = part.object("file")?.ok_or_else(|| part.wrong("file", "is missing"))?;
+            let missing = || part.wrong("file.file_data", "is missing: files have to be part of the request");
+            let data = file.text("file_data")?.ok_or_else(missing)?;
+            Ok(Some((FileSource::Base64 { field: "file.file_data", data }, file.text("filename")?)))
+        }
+        _ => Ok(None),
     }
 }

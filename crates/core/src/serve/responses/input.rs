@@ -1,7 +1,9 @@
 //! The input of a request: a text, or items.
 
+use crate::message::attachment::{AttachmentContents, UserInput};
 use crate::message::conversation::{Message, ToolCall, ToolOutcome};
 use crate::serve::ApiError;
+use crate::serve::attachment::{FileSource, user_content};
 use crate::serve::chat::{ClientResult, split_call_id};
 use crate::serve::client::{in_order, result_id, text_content};
 use crate::serve::read::Fields;
@@ -12,7 +14,7 @@ use std::collections::HashSet;
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResponsesInput {
     /// A message.
-    Text(String),
+    Text(UserInput),
     /// Answers to calls that wait.
     Answers(Vec<ClientAnswer>),
 }
@@ -33,19 +35,23 @@ pub enum ClientAnswer {
     },
 }
 
+/// The types of parts with text.
+const TEXT: &[&str] = &["input_text", "output_text", "text"];
+
 /// The items of a request.
 #[derive(Debug, Default)]
 pub(super) struct Transcript {
     pub(super) context: Vec<String>,
     pub(super) history: Vec<Message>,
     pub(super) input: Option<ResponsesInput>,
+    pub(super) contents: AttachmentContents,
 }
 
 impl Transcript {
     pub(super) fn read(input: &Json) -> Result<Self, ApiError> {
         let items = match input {
             Json::String(text) => {
-                let input = Some(ResponsesInput::Text(text.clone()));
+                let input = Some(ResponsesInput::Text(text.into()));
                 return Self { input, ..Self::default() }.checked();
             }
             Json::Array(items) => items,
@@ -64,7 +70,9 @@ impl Transcript {
         }
         transcript.input = match transcript.history.last() {
             _ if !answers.is_empty() => Some(ResponsesInput::Answers(answers)),
-            Some(Message::User { text }) => Some(ResponsesInput::Text(text.clone())),
+            Some(Message::User { text, attachments }) => {
+                Some(ResponsesInput::Text(UserInput { text: text.clone(), attachments: attachments.clone() }))
+            }
             _ => None,
         };
         if let Some(ResponsesInput::Text(_)) = transcript.input {
@@ -79,7 +87,7 @@ impl Transcript {
                 let message = "the last item must be a message of the user, or the answer to a call that waits";
                 return Err(ApiError::invalid("input", message));
             }
-            Some(ResponsesInput::Text(text)) if text.trim().is_empty() => {
+            Some(ResponsesInput::Text(input)) if input.is_empty() => {
                 return Err(ApiError::invalid("input", "is empty"));
             }
             Some(ResponsesInput::Answers(_)) => self.history.clear(),
@@ -99,7 +107,10 @@ impl Transcript {
         match item_type(item)? {
             "message" => match item.required_text("role")? {
                 "system" | "developer" => self.context.push(text(item, "content")?),
-                "user" => self.history.push(Message::user(text(item, "content")?)),
+                "user" => {
+                    let input = user_content(item, "content", TEXT, &mut self.contents, file)?;
+                    self.history.push(input.into());
+                }
                 "assistant" => self.history.push(Message::assistant(text(item, "content")?, Vec::new())),
                 role => return Err(item.wrong("role", format!("unknown role `{role}`"))),
             },
@@ -163,5 +174,21 @@ fn answer(item: &Fields<'_>) -> Result<Option<ClientAnswer>, ApiError> {
 
 /// Returns the text of a content: a text, or parts of it.
 fn text(item: &Fields<'_>, name: &str) -> Result<String, ApiError> {
-    text_content(item, name, &["input_text", "output_text", "text"])
+    text_content(item, name, TEXT)
+}
+
+/// Returns the file of a part, and its name.
+fn file<'j>(part: &Fields<'j>, kind: &str) -> Result<Option<(FileSource<'j>, Option<&'j str>)>, ApiError> {
+    let missing = |field: &str| part.wrong(field, "is missing: files have to be part of the request");
+    match kind {
+        "input_image" => {
+            let url = part.text("image_url")?.ok_or_else(|| missing("image_url"))?;
+            Ok(Some((FileSource::Url { field: "image_url", url }, Some("image"))))
+        }
+        "input_file" => {
+            let data = part.text("file_data")?.ok_or_else(|| missing("file_data"))?;
+            Ok(Some((FileSource::Base64 { field: "file_data", data }, part.text("filename")?)))
+        }
+        _ => Ok(None),
+    }
 }

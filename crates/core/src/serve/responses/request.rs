@@ -2,6 +2,7 @@
 
 use super::id::ResponseId;
 use super::input::{ResponsesInput, Transcript};
+use crate::message::attachment::AttachmentContents;
 use crate::message::conversation::Message;
 use crate::run::{ClientAdditions, ClientTool};
 use crate::serve::client::{AnswerSchema, client_tools};
@@ -29,6 +30,8 @@ pub struct ResponsesRequest {
     pub history: Vec<Message>,
     /// What the client says.
     pub input: ResponsesInput,
+    /// The contents of the attachments of the input and of the history.
+    pub contents: AttachmentContents,
     /// What the response continues.
     pub previous: PreviousState,
     /// The tools and the context of the client.
@@ -85,7 +88,7 @@ impl ResponsesRequest {
         let model = fields.required_text("model")?.to_owned();
         refuse_unsupported(&fields)?;
         let input = fields.get("input").ok_or_else(|| fields.wrong("input", "is missing"))?;
-        let Transcript { context, history, input } = Transcript::read(input)?;
+        let Transcript { context, history, input, contents } = Transcript::read(input)?;
         let context: Vec<_> = fields.text("instructions")?.map(str::to_owned).into_iter().chain(context).collect();
         let format = fields.object("text")?.and_then(|text| text.get("format")).cloned();
         let store = fields.flag("store")?.unwrap_or(true);
@@ -97,6 +100,7 @@ impl ResponsesRequest {
             model,
             history,
             input: input.ok_or_else(|| fields.wrong("input", "is empty"))?,
+            contents,
             previous: previous(&fields)?,
             client: ClientAdditions { tools: tools(&fields)?, context: context.join("\n\n") },
             stream: fields.flag("stream")?.unwrap_or(false),

@@ -246,7 +246,15 @@ impl<'c> Comparer<'c> {
             Arc::make_mut(&mut current.frame).instruction = instruction;
         }
         let mut spec = current.spec.clone();
-        let RunStart { spec: recorded, depth, input, continues, at } = start;
+        let RunStart { spec: recorded, depth, input, attachments, continues, at } = start;
+        let restart = |spec| RunStart {
+            spec,
+            depth,
+            input: input.clone(),
+            attachments: attachments.clone(),
+            continues: continues.clone(),
+            at,
+        };
         // The run of an agent that took over a conversation starts with that.
         let history = self.recorded_run(path).filter(|_| !path.is_empty()).map(|run| {
             let before = run.conversation().len() - run.new_messages().len();
@@ -257,20 +265,17 @@ impl<'c> Comparer<'c> {
             _ if spec.hash == recorded.hash => {
                 spec.limits = recorded.limits;
                 spec.context = recorded.context;
-                Run::from_start(RunStart { spec, depth, input, continues, at }, history.unwrap_or(before))
-                    .map_err(|error| error.to_string())
+                Run::from_start(restart(spec), history.unwrap_or(before)).map_err(|error| error.to_string())
             }
             Some((call, Some(parent))) => match (parent.run.start_child(call, spec.clone(), at), self.on_difference) {
                 (Ok(run), _) => Ok(run),
                 // The call is already finished here, or was not made.
                 (Err(_), OnDifference::Continue) => {
-                    let start = RunStart { spec, depth, input, continues, at };
-                    Run::from_start(start, history.unwrap_or_default()).map_err(|error| error.to_string())
+                    Run::from_start(restart(spec), history.unwrap_or_default()).map_err(|error| error.to_string())
                 }
                 (Err(error), OnDifference::Stop) => Err(error.to_string()),
             },
-            _ => Run::from_start(RunStart { spec, depth, input, continues, at }, before)
-                .map_err(|error| error.to_string()),
+            _ => Run::from_start(restart(spec), before).map_err(|error| error.to_string()),
         };
         match started {
             Ok(run) => {

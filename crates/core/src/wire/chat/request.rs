@@ -1,15 +1,17 @@
 //! Requests.
 
 use super::echo::Echo;
+use crate::message::attachment::{Attachment, AttachmentContents};
 use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, ToolOutcome};
 use crate::message::request::{OfferedTool, Request, Settings};
 use crate::message::shared::append_part;
 use crate::provider::{OutputLimit, Server, ServerProfile, SystemRole, Wire};
 use crate::wire::answer::enforceable;
+use crate::wire::attachment::{Part, cache_origin, data_url, parts};
 use crate::wire::body::{Body, append, append_tool, append_values};
 use crate::wire::effort::{always_reasons, effort as wire_effort, is_openai_reasoning_model};
 use crate::wire::framing::Streaming;
-use crate::wire::history::{arguments_text, fixed_length_id, text_without_images, wire_name};
+use crate::wire::history::{arguments_text, fixed_length_id, text_without_media, wire_name};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
@@ -35,7 +37,7 @@ enum ChatMessage<'r> {
         content: &'r str,
     },
     User {
-        content: &'r str,
+        content: Content<'r>,
     },
     Assistant {
         content: Content<'r>,
@@ -60,7 +62,7 @@ enum ChatMessage<'r> {
     },
 }
 
-/// The content of a message of the model.
+/// The content of a message.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'r> {
@@ -176,7 +178,7 @@ fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, style: ToolStyle, 
         let message = match server.profile().system_role {
             SystemRole::System => ChatMessage::System { content },
             SystemRole::Developer => ChatMessage::Developer { content },
-            SystemRole::User => ChatMessage::User { content },
+            SystemRole::User => ChatMessage::User { content: Content::Text(content) },
         };
         append(json, &message);
     }
@@ -185,35 +187,43 @@ fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, style: ToolStyle, 
             let origin = server.origin(&request.model.id);
             let profile = server.profile();
             let messages = request.messages;
+            let contents = request.contents;
             append_part(json, |json| {
-                messages.encode(messages.len(), Wire::Chat, &origin, json, |json, part| {
-                    append_values(json, part.map(|message| message_with_tools(message, &origin, profile)));
+                messages.encode(messages.len(), Wire::Chat, &cache_origin(&origin, contents), json, |json, part| {
+                    append_values(json, part.map(|message| message_with_tools(message, &origin, profile, contents)));
                 });
             });
         }
         ToolStyle::Functions => {
-            append_part(json, |json| append_values(json, messages_with_functions(request.messages)));
+            append_part(json, |json| append_values(json, messages_with_functions(request.messages, request.contents)));
         }
     }
 }
 
-fn message_with_tools<'r>(message: &'r Message, origin: &str, profile: &ServerProfile) -> ChatMessage<'r> {
+fn message_with_tools<'r>(
+    message: &'r Message,
+    origin: &str,
+    profile: &ServerProfile,
+    contents: &AttachmentContents,
+) -> ChatMessage<'r> {
     match message {
-        Message::User { text } | Message::Compacted { summary: text, .. } => ChatMessage::User { content: text },
+        Message::User { text, attachments } => user(text, attachments, contents),
+        Message::Compacted { summary, .. } => ChatMessage::User { content: Content::Text(summary) },
         Message::Assistant { text, calls, opaque } => assistant(text, calls, opaque.as_ref(), origin, profile),
         Message::Tool { call_id, outcome, .. } => {
-            ChatMessage::Tool { tool_call_id: id(call_id, profile), content: text_without_images(outcome) }
+            ChatMessage::Tool { tool_call_id: id(call_id, profile), content: text_without_media(outcome) }
         }
     }
 }
 
-fn messages_with_functions(conversation: &Conversation) -> Vec<ChatMessage<'_>> {
+fn messages_with_functions<'r>(conversation: &'r Conversation, contents: &AttachmentContents) -> Vec<ChatMessage<'r>> {
     let mut messages = Vec::with_capacity(conversation.len());
     let outcomes = outcomes(conversation);
     for message in conversation {
         match message {
-            Message::User { text } | Message::Compacted { summary: text, .. } => {
-                messages.push(ChatMessage::User { content: text });
+            Message::User { text, attachments } => messages.push(user(text, attachments, contents)),
+            Message::Compacted { summary, .. } => {
+                messages.push(ChatMessage::User { content: Content::Text(summary) });
             }
             Message::Assistant { text, calls, .. } => {
                 if calls.is_empty() {
@@ -226,7 +236,7 @@ fn messages_with_functions(conversation: &Conversation) -> Vec<ChatMessage<'_>> 
                     if let Some(outcome) = outcomes.get(call.id.as_str()) {
                         messages.push(ChatMessage::Function {
                             name: wire_name(&call.tool),
-                            content: text_without_images(outcome),
+                            content: text_without_media(outcome),
                         });
                     }
                 }
@@ -235,6 +245,25 @@ fn messages_with_functions(conversation: &Conversation) -> Vec<ChatMessage<'_>> 
         }
     }
     messages
+}
+
+/// Returns a message of the user. One without attachments is a plain text, which all servers accept.
+fn user<'r>(text: &'r str, attachments: &[Attachment], contents: &AttachmentContents) -> ChatMessage<'r> {
+    if attachments.is_empty() {
+        return ChatMessage::User { content: Content::Text(text) };
+    }
+    let part = |part| match part {
+        Part::Image { media_type, data } => {
+            json!({ "type": "image_url", "image_url": { "url": data_url(media_type, &data) } })
+        }
+        Part::Document { name, media_type, data } => {
+            json!({ "type": "file", "file": { "filename": name, "file_data": data_url(media_type, &data) } })
+        }
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+    };
+    let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
+    let parts = parts(attachments, contents).into_iter().map(part).chain(text).map(Cow::Owned);
+    ChatMessage::User { content: Content::Parts(parts.collect()) }
 }
 
 /// Returns a message of the model with what the server wants back.

@@ -137,7 +137,7 @@ fn format_step(run: &Run) -> String {
 
 fn transcript(messages: &Conversation) -> Vec<String> {
     let one = |message: &Message| match message {
-        Message::User { text } => format!("user: {text}"),
+        Message::User { text, .. } => format!("user: {text}"),
         Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|call| format!(" {}={}({})", call.id, call.tool, call.arguments));
             format!("model: {text}{}", calls.collect::<String>())

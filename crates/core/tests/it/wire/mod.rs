@@ -1,6 +1,7 @@
 //! Protocols of providers: the bytes of requests, and recorded replies from `tests/wire`.
 
 mod requests;
+mod attachments;
 mod replies;
 mod cassettes;
 mod vendors;
@@ -9,6 +10,7 @@ mod optional_nulls;
 mod retry;
 mod limit;
 
+use patter_core::message::attachment::AttachmentContents;
 use patter_core::message::conversation::{Conversation, Message, ToolCall, ToolOutcome};
 use patter_core::message::request::{Delta, OfferedTool, Reply, Request, Settings, SharedSchema};
 use patter_core::name::WireName;
@@ -52,6 +54,7 @@ impl RequestParts {
             model: &self.model,
             instruction: &self.instruction,
             messages: &self.messages,
+            contents: AttachmentContents::NONE,
             tools: &self.tools,
             settings: &self.settings,
             returns: self.returns.as_ref(),

@@ -4,7 +4,8 @@ use super::{RequestParts, assemble, call, feed, file, stream};
 use patter_core::message::conversation::{Message, Usage};
 use patter_core::message::request::{Delta, FinishReason, Reply};
 use patter_core::wire::{Wire, WireError};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
 
 /// Returns the wires that need a full set of recordings: all but the older variant of chat.
 fn recorded_wires() -> impl Iterator<Item = Wire> {
@@ -213,6 +214,39 @@ fn errors_are_decoded_in_any_format() {
     assert!(!WireError::from_status(429, no_credit).is_transient());
     let long = WireError::from_status(500, "\u{1b}[2J".repeat(9000).as_bytes()).to_string();
     assert!(long.chars().count() < 2100 && !long.contains('\u{1b}') && long.ends_with('…'));
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ErrorCase {
+    wire: String,
+    status: u16,
+    /// JSON, or a text that is not JSON.
+    body: Json,
+    /// A part of the message.
+    shown: String,
+    /// Whether a retry may succeed.
+    retry: bool,
+    too_long: bool,
+}
+
+/// The bodies of `errors.json` are those of providers and of what stands in front of them.
+#[test]
+fn errors_are_understood_whoever_reports_them() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wire/errors.json");
+    let cases: Vec<ErrorCase> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::ChatFunctions) {
+        let own: Vec<_> = cases.iter().filter(|case| case.wire == wire.name()).collect();
+        let has = |is_wanted: &dyn Fn(&ErrorCase) -> bool| own.iter().any(|case| is_wanted(case));
+        assert!(has(&|case| case.too_long) && has(&|case| case.status >= 500 && case.retry), "{}", wire.name());
+        for ErrorCase { status, body, shown, retry, too_long, .. } in own {
+            let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+            let error = wire.decode(&RequestParts::new(wire).request(), *status, text.as_bytes()).unwrap_err();
+            let message = error.to_string();
+            assert!(message.contains(shown.as_str()), "{}: {message}", wire.name());
+            assert_eq!((error.is_transient(), error.is_too_long()), (*retry, *too_long), "{}: {message}", wire.name());
+        }
+    }
 }
 
 #[test]

@@ -88,6 +88,21 @@ impl ModelsConfig {
         let known = section.facts.applied_to(known.unwrap_or(KnownModel::UNKNOWN));
         Some(own.map_or(known, |own| own.applied_to(known)))
     }
+
+    /// Returns what is known about the attachments that a model reads. A model counts as reading what nobody says it does not.
+    pub(crate) fn known_reader(&self, model: &ModelRef) -> Option<KnownModel> {
+        let mut known = self.known_model(model)?;
+        if known_model(model).is_none() {
+            let section = self.sections.get(&model.provider);
+            let own = section.and_then(|section| section.models.get(&model.id));
+            let says = |fact: fn(&ModelFacts) -> Option<bool>| {
+                own.and_then(fact).or_else(|| section.and_then(|section| fact(&section.facts)))
+            };
+            known.images = says(|facts| facts.images).unwrap_or(true);
+            known.documents = says(|facts| facts.documents).unwrap_or(true);
+        }
+        Some(known)
+    }
 }
 
 /// Formats the settings in a stable form, as one line for each setting.

@@ -22,6 +22,11 @@ const CREATE: &str = "
         SELECT created.id, new.number, new.entry
         FROM unnest($8::text[], $9::bigint[], $10::text[]) AS new (session, number, entry)
         JOIN created ON created.id = new.session
+    ), attached AS (
+        INSERT INTO patter.attachments (session, sha256, content)
+        SELECT created.id, new.sha256, new.content
+        FROM unnest($11::text[], $12::text[], $13::bytea[]) AS new (session, sha256, content)
+        JOIN created ON created.id = new.session
     )
     SELECT id, pg_try_advisory_lock(hashtextextended('patter session ' || id, 0)) FROM created";
 
@@ -90,6 +95,8 @@ pub(super) fn create<'q>(creates: &[&'q Create]) -> QueryAs<'q, Postgres, (Strin
         entries.add(&create.new.id, 0, &create.new.entries);
     }
     let news = || creates.iter().map(|create| &create.new);
+    let attached =
+        || news().flat_map(|new| new.attachments.iter().map(|(sha256, content)| (&new.id, sha256, &**content)));
     sqlx::query_as(CREATE)
         .bind(news().map(|new| new.id.as_str()).collect::<Vec<_>>())
         .bind(news().map(NewSession::agent).collect::<Vec<_>>())
@@ -101,6 +108,9 @@ pub(super) fn create<'q>(creates: &[&'q Create]) -> QueryAs<'q, Postgres, (Strin
         .bind(entries.sessions)
         .bind(entries.numbers)
         .bind(entries.entries)
+        .bind(attached().map(|(id, ..)| id.as_str()).collect::<Vec<_>>())
+        .bind(attached().map(|(_, sha256, _)| sha256).collect::<Vec<_>>())
+        .bind(attached().map(|(.., content)| content).collect::<Vec<_>>())
 }
 
 /// Returns the statement that appends to different sessions.

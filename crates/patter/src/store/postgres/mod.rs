@@ -1,5 +1,6 @@
 //! Sessions in a PostgreSQL database.
 
+mod attachment;
 mod batch;
 mod claims;
 mod queue;
@@ -8,7 +9,7 @@ mod setup;
 
 use self::claims::{Claimed, Claims};
 use self::queue::Wakeups;
-use self::server::{Server, application_name, configure};
+use self::server::{Server, application_name, configure, is_connection_lost};
 use self::setup::prepare;
 use super::backend::{Claim, Store};
 use super::care::StoreUsage;
@@ -134,6 +135,22 @@ impl Store for PostgresStore {
         }))
     }
 
+    fn attachment<'a>(
+        &'a self,
+        id: &'a SessionId,
+        sha256: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            attachment::find(&self.pool, id, sha256).await.map_err(|error| self.server.failed(&error))
+        }))
+    }
+
+    fn attachments<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            attachment::list(&self.pool, id).await.map_err(|error| self.server.failed(&error))
+        }))
+    }
+
     fn list_in_state(
         &self,
         state: Option<SessionState>,
@@ -195,7 +212,8 @@ impl Store for PostgresStore {
     fn usage(&self) -> BoxFuture<'_, Result<StoreUsage, StoreError>> {
         Box::pin(with_timeout(async move {
             const USAGE: &str = "SELECT count(*), coalesce(sum(entries), 0)::bigint, min(changed_ms), \
-                pg_total_relation_size('patter.sessions') + pg_total_relation_size('patter.entries'), 0::bigint FROM patter.sessions";
+                pg_total_relation_size('patter.sessions') + pg_total_relation_size('patter.entries') \
+                + pg_total_relation_size('patter.attachments'), 0::bigint FROM patter.sessions";
             let query = sqlx::query_as::<_, UsageRow>(USAGE);
             Ok(usage(query.fetch_one(&self.pool).await.map_err(|error| self.server.failed(&error))?))
         }))
@@ -207,7 +225,8 @@ impl Store for PostgresStore {
             let mut connection = self.server.connect().await?;
             // It takes as long as the tables are large, so it has no time limit but Ctrl-C.
             sqlx::query("SET statement_timeout = 0").execute(&mut connection).await.map_err(failed)?;
-            sqlx::query("VACUUM patter.sessions, patter.entries").execute(&mut connection).await.map_err(failed)?;
+            let vacuum = sqlx::query("VACUUM patter.sessions, patter.entries, patter.attachments");
+            vacuum.execute(&mut connection).await.map_err(failed)?;
             Ok(())
         })
     }
@@ -252,6 +271,20 @@ impl Claim for PostgresClaim {
             }
             self.next += entries.len() as u64;
             Ok(())
+        }))
+    }
+
+    fn attach<'a>(&'a mut self, sha256: &'a str, content: Arc<[u8]>) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(with_timeout(async move {
+            // Adding a content twice changes nothing, so it is repeated if the connection broke.
+            let mut added = attachment::insert(&self.pool, &self.id, sha256, &content).await;
+            if added.as_ref().is_err_and(is_connection_lost) {
+                added = attachment::insert(&self.pool, &self.id, sha256, &content).await;
+            }
+            match added.map_err(|error| self.server.failed(&error))? {
+                true => Ok(()),
+                false => Err(StoreError::Conflict { id: self.id.clone(), expected: self.next }),
+            }
         }))
     }
 }

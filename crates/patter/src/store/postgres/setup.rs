@@ -6,12 +6,12 @@ use crate::store::error::StoreError;
 use sqlx::{Connection, PgConnection};
 
 /// The version of the tables.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 /// The advisory lock held while the tables are created: "Patr".
 const SETUP_LOCK: i64 = 0x5061_7472;
 
 /// What leads from a version to the next one. The first creates the tables.
-const STEPS: [&str; VERSION as usize] = [SESSIONS, WORK];
+const STEPS: [&str; VERSION as usize] = [SESSIONS, WORK, ATTACHMENTS];
 
 const SESSIONS: &str = r#"
     CREATE TABLE patter.version (version INTEGER NOT NULL);
@@ -61,6 +61,16 @@ const WORK: &str = r#"
     CREATE INDEX work_by_due ON patter.work (state, due_ms);
     CREATE INDEX work_by_worker ON patter.work (worker) WHERE worker IS NOT NULL;
     UPDATE patter.version SET version = 2;
+"#;
+
+const ATTACHMENTS: &str = r#"
+    CREATE TABLE patter.attachments (
+        session TEXT COLLATE "C" NOT NULL REFERENCES patter.sessions (id) ON DELETE CASCADE,
+        sha256 TEXT COLLATE "C" NOT NULL,
+        content BYTEA NOT NULL,
+        PRIMARY KEY (session, sha256)
+    );
+    UPDATE patter.version SET version = 3;
 "#;
 
 /// Connects, creates the tables if they are missing, and brings them up to date. Returns the connection with its id on the

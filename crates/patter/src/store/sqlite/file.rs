@@ -1,5 +1,6 @@
 //! The SQLite file: how it is opened, written, synced and copied, and what its errors mean.
 
+use super::attachment;
 use super::writer::Writer;
 use crate::os_error::describe;
 use crate::store::error::StoreError;
@@ -248,9 +249,10 @@ impl SqliteFile {
         synced.map_err(|error| self.unusable(&format!("cannot be synced: {}", describe(&error)), "check the disk"))
     }
 
-    /// Gives unused pages back to the system.
+    /// Gives unused pages back to the system, after removing what belongs to no session.
     pub(super) fn compact(&self) -> Result<(), StoreError> {
         let connection = self.connect().map_err(|error| self.failed(&error))?;
+        attachment::remove_orphans(&connection).map_err(|error| self.failed(&error))?;
         connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").map_err(|error| self.failed(&error))
     }
 

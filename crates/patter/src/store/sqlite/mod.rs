@@ -1,5 +1,6 @@
 //! Sessions in a SQLite file.
 
+mod attachment;
 mod file;
 mod queue;
 mod readers;
@@ -149,6 +150,24 @@ impl Store for SqliteStore {
         }))
     }
 
+    fn attachment<'a>(
+        &'a self,
+        id: &'a SessionId,
+        sha256: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            let wanted = (id.as_str().to_owned(), sha256.to_owned());
+            self.readers.read(move |connection| attachment::find(connection, &wanted.0, &wanted.1)).await
+        }))
+    }
+
+    fn attachments<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            let wanted = id.as_str().to_owned();
+            self.readers.read(move |connection| attachment::list(connection, &wanted)).await
+        }))
+    }
+
     fn list_in_state(
         &self,
         state: Option<SessionState>,
@@ -263,6 +282,16 @@ impl Claim for SqliteClaim {
             }
             self.next += entries.len() as u64;
             Ok(())
+        }))
+    }
+
+    fn attach<'a>(&'a mut self, sha256: &'a str, content: Arc<[u8]>) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(with_timeout(async move {
+            let change = Change::Attach { id: self.id.clone(), sha256: sha256.to_owned(), content };
+            match self.writer.writer.write(change).await? {
+                true => Ok(()),
+                false => Err(StoreError::Conflict { id: self.id.clone(), expected: self.next }),
+            }
         }))
     }
 

@@ -1,5 +1,6 @@
 //! The statements of the thread that writes. They are prepared once, because looking them up costs as much as small ones do.
 
+use super::attachment;
 use super::writer::{Change, IsMade};
 use crate::store::id::SessionId;
 use crate::store::row::to_i64;
@@ -27,6 +28,8 @@ pub(super) struct Statements<'c> {
     insert: Statement<'c>,
     remove_entries: Statement<'c>,
     remove: Statement<'c>,
+    /// For what is rare.
+    connection: &'c Connection,
 }
 
 impl<'c> Statements<'c> {
@@ -42,6 +45,7 @@ impl<'c> Statements<'c> {
             insert: connection.prepare(INSERT)?,
             remove_entries: connection.prepare(REMOVE_ENTRIES)?,
             remove: connection.prepare(REMOVE)?,
+            connection,
         })
     }
 
@@ -53,7 +57,13 @@ impl<'c> Statements<'c> {
                 let from = new.forked_from.as_ref().map(SessionId::as_str);
                 let state = new.state.as_str();
                 let values = params![new.id.as_str(), new.agent(), new.title(), to_i64(*now_ms), length, state, from];
-                Ok(self.create.execute(values)? == 1 && self.insert_entries(&new.id, 0, &new.entries)?)
+                if self.create.execute(values)? != 1 || !self.insert_entries(&new.id, 0, &new.entries)? {
+                    return Ok(false);
+                }
+                for (sha256, content) in new.attachments.iter() {
+                    attachment::insert(self.connection, &new.id, sha256, content)?;
+                }
+                Ok(true)
             }
             Change::Append { id, first, entries, state, now_ms } => {
                 let length = to_i64(first + entries.len() as u64);
@@ -63,7 +73,9 @@ impl<'c> Statements<'c> {
                     (is_running && self.update_length.execute(values)? == 1) || self.update.execute(values)? == 1;
                 Ok(is_updated && self.insert_entries(id, *first, entries)?)
             }
+            Change::Attach { id, sha256, content } => attachment::insert(self.connection, id, sha256, content),
             Change::Remove { id } => {
+                attachment::remove(self.connection, id)?;
                 self.remove_entries.execute([id.as_str()])?;
                 Ok(self.remove.execute([id.as_str()])? == 1)
             }

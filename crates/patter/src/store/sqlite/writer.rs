@@ -27,6 +27,8 @@ pub(super) enum Change {
     Create { new: NewSession, now_ms: u64 },
     /// Appends entries to the log of a session, which has `first` entries.
     Append { id: SessionId, first: u64, entries: Vec<String>, state: SessionState, now_ms: u64 },
+    /// Adds the content of an attachment to a session.
+    Attach { id: SessionId, sha256: String, content: Arc<[u8]> },
     /// Deletes a session.
     Remove { id: SessionId },
 }
@@ -194,7 +196,7 @@ impl Change {
         match self {
             Change::Create { new, .. } => Some((&new.id, new.entries.len() as u64)),
             Change::Append { id, first, entries, .. } => Some((id, first + entries.len() as u64)),
-            Change::Remove { .. } => None,
+            Change::Attach { .. } | Change::Remove { .. } => None,
         }
     }
 }

@@ -4,19 +4,19 @@ use super::error::MAX_MESSAGE_CHARS;
 use super::settings::ServerSettings;
 use crate::tool::redact::Redactor;
 use crate::tool::{ToolFailure, kept};
-use patter_core::message::media::{self, Image};
+use patter_core::message::media::{self, Media};
 use patter_core::text::truncate;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value as Json, json};
 
 /// The size from which a result is cut, in bytes of text.
 const MAX_BYTES: usize = 1024 * 1024;
-/// The size limit of the images of a result, in bytes as Base64. Larger images are described.
-const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
-/// The note about images that are larger.
-const TOO_LARGE: &str = "not shown: the images of the result are larger than 5 MiB";
+/// The size limit of the images and documents of a result, in bytes as Base64. Larger ones are described.
+const MAX_MEDIA_BYTES: usize = 5 * 1024 * 1024;
+/// The note about those that are larger.
+const TOO_LARGE: &str = "not shown: the images and documents of the result are larger than 5 MiB";
 /// The note about data that no model receives from tools.
-const NOT_SHOWN: &str = "not shown: models receive only text and images from tools";
+const NOT_SHOWN: &str = "not shown: models receive only text, images and PDF documents from tools";
 /// The size from which the text of a resource is cut.
 const MAX_RESOURCE_BYTES: usize = 64 * 1024;
 
@@ -30,7 +30,8 @@ pub(super) enum OutputForm {
 }
 
 /// Returns the value of a result: the structured content if there is a schema for it, else the text, the only part or a
-/// list of the parts. Parts that are neither text nor an image are described instead of passed on.
+/// list of the parts. Parts that are neither text nor an image nor a
+/// document are described instead of passed on.
 pub(super) fn read_result(
     settings: &ServerSettings,
     result: CallToolResult,
@@ -72,10 +73,10 @@ pub(super) fn read_result(
 }
 
 /// Returns a value without secrets. A text that is too large is cut, and kept whole; other values become such a text, unless
-/// a schema describes them. Images that are too large are only described.
+/// a schema describes them. Images and documents that are too large are only described.
 pub(super) fn limited(settings: &ServerSettings, mut value: Json, output: OutputForm) -> Result<Json, ToolFailure> {
-    let images: usize = media::images(&value).iter().map(|image| image.data.len()).sum();
-    if images > MAX_IMAGE_BYTES {
+    let size: usize = media::media(&value).iter().map(|media| media.data.len()).sum();
+    if size > MAX_MEDIA_BYTES {
         value = media::without_data(&value, Some(TOO_LARGE)).into_owned();
     }
     let value = settings.redactor.redact_json(value);
@@ -91,12 +92,11 @@ pub(super) fn limited(settings: &ServerSettings, mut value: Json, output: Output
         return Err(kept::too_large(&text, MAX_BYTES));
     }
     let cut = Json::String(kept::cut(text, MAX_BYTES));
-    let images = media::images(&value);
-    if images.is_empty() {
+    let media = media::media(&value);
+    if media.is_empty() {
         return Ok(cut);
     }
-    let image = |image: &Image<'_>| json!({"type": "image", "mimeType": image.mime_type, "data": image.data});
-    Ok(std::iter::once(cut).chain(images.iter().map(image)).collect())
+    Ok(std::iter::once(cut).chain(media.iter().map(Media::to_json)).collect())
 }
 
 /// Returns the approximate number of bytes of text in a value.
@@ -133,7 +133,7 @@ pub(super) fn describe_content(part: &ContentBlock, redactor: &Redactor) -> Json
     }
 }
 
-/// Returns a resource that is an image, or describes another one.
+/// Returns a resource that is an image or a document, or describes another one.
 pub(super) fn describe_resource(resource: &ResourceContents, redactor: &Redactor) -> Json {
     match resource {
         ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
@@ -141,9 +141,12 @@ pub(super) fn describe_resource(resource: &ResourceContents, redactor: &Redactor
             json!({"type": "resource", "uri": uri, "mimeType": mime_type, "text": text})
         }
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-            let image = image_or_description(mime_type.as_deref().unwrap_or_default(), blob);
-            if Image::read(&image).is_some() {
-                return image;
+            let mime_type_text = mime_type.as_deref().unwrap_or_default();
+            for kind in ["image", "document"] {
+                let media = json!({"type": kind, "mimeType": mime_type_text, "data": blob});
+                if Media::read(&media).is_some() {
+                    return media;
+                }
             }
             json!({
                 "type": "resource", "uri": uri, "mimeType": mime_type, "bytes": decoded_length(blob), "note": NOT_SHOWN,
@@ -156,7 +159,7 @@ pub(super) fn describe_resource(resource: &ResourceContents, redactor: &Redactor
 /// Returns an image that models can see, or a description of it.
 fn image_or_description(mime_type: &str, data: &str) -> Json {
     let image = json!({"type": "image", "mimeType": mime_type, "data": data});
-    match Image::read(&image) {
+    match Media::read(&image) {
         Some(_) => image,
         None => describe_media("image", mime_type, data),
     }

@@ -74,7 +74,7 @@ async fn converts_results_to_values() {
             {"type": "image", "mimeType": "image/png", "data": "AAAA"},
             {
                 "type": "audio", "mimeType": "audio/wav", "bytes": 2,
-                "note": "not shown: models receive only text and images from tools",
+                "note": "not shown: models receive only text, images and PDF documents from tools",
             },
         ])),
     )

@@ -1,14 +1,17 @@
 //! Looking after a store.
 
 use super::{TestStore, id};
-use patter::store::{Copied, NewSession, SessionState, Store, StoreError, copy_session};
+use patter::message::attachment::AttachmentContents;
+use patter::store::{Copied, NewSession, SessionState, Store, StoreError, copy_session, read_attachments};
 
 async fn fill(store: &dyn Store) {
     for (name, state, changed_ms) in
         [("old", SessionState::Idle, 2_000), ("open", SessionState::Running, 3_000), ("new", SessionState::Idle, 9_000)]
     {
         let new = NewSession::new(id(name), "greeter", "Hello").with_entries(vec!["{}".to_owned()], SessionState::Idle);
-        let mut claim = store.create(new, 1_000).await.unwrap();
+        let mut contents = AttachmentContents::default();
+        contents.attach("name.txt", name.as_bytes().to_vec()).unwrap();
+        let mut claim = store.create(new.with_attachments(contents), 1_000).await.unwrap();
         claim.append(&[format!("{{\"name\":\"{name}\"}}")], state, changed_ms).await.unwrap();
     }
 }
@@ -28,6 +31,9 @@ async fn look_after(from: &dyn Store, to: &dyn Store) {
         let there = to.read(&session.id).await.unwrap();
         assert_eq!(there.summary, session, "with its times and its state");
         assert_eq!(there.entries, from.read(&session.id).await.unwrap().entries);
+        let contents = read_attachments(to, &session.id, None).await.unwrap();
+        assert_eq!(contents, read_attachments(from, &session.id, None).await.unwrap());
+        assert_eq!(contents.iter().count(), 1);
     }
     // What happened there afterwards is not lost.
     let mut claim = to.claim(&id("old")).await.unwrap();
@@ -54,6 +60,19 @@ async fn sessions_are_copied_and_counted() {
     let Some(postgres) = TestStore::postgres().await else { return };
     let sqlite = TestStore::sqlite();
     look_after(&*postgres.open().await, &*sqlite.open().await).await;
+}
+
+#[tokio::test]
+async fn compacting_removes_attachments_of_sessions_that_are_gone() {
+    let database = TestStore::sqlite();
+    let store = database.open().await;
+    fill(&*store).await;
+    // As a version that knows no attachments does it.
+    database.execute("PRAGMA foreign_keys = OFF; DELETE FROM entries WHERE session = 'old'; DELETE FROM sessions WHERE id = 'old'").await;
+    assert_eq!(store.attachments(&id("old")).await.unwrap().len(), 1);
+    store.compact().await.unwrap();
+    assert_eq!(store.attachments(&id("old")).await.unwrap().len(), 0);
+    assert_eq!(store.attachments(&id("new")).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

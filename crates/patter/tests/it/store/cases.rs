@@ -5,6 +5,7 @@ use super::concurrency::{
     one_of_many_claims_wins, reads_are_consistent_while_others_write,
 };
 use super::{TestStore, append, claim_error, id, new, texts};
+use patter::message::attachment::AttachmentContents;
 use patter::store::{self, NewSession, SessionState, StoreError};
 
 /// Defines a test of each case for each database.
@@ -36,6 +37,7 @@ suite! {
     missing_session_is_reported,
     session_is_created_once,
     session_is_created_with_its_first_entries,
+    attachments_are_kept_by_hash,
     removed_session_is_gone,
     list_starts_with_the_latest_change,
     sessions_are_found_by_unambiguous_prefix,
@@ -175,6 +177,47 @@ async fn session_is_created_with_its_first_entries(test_store: &TestStore) {
     let running = new("c").with_entries(texts(["1"]), SessionState::Running);
     drop(store.create(running, 9).await.unwrap());
     assert_eq!(store.list(1).await.unwrap()[0].state, SessionState::Running);
+}
+
+async fn attachments_are_kept_by_hash(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let mut contents = AttachmentContents::default();
+    let one = contents.attach("one.txt", b"one".to_vec()).unwrap().sha256;
+    let two = contents.attach("two.bin", b"\xff\xd8\xff\0two".to_vec()).unwrap().sha256;
+    let mut first = AttachmentContents::default();
+    first.attach("one.txt", b"one".to_vec()).unwrap();
+    let mut plain = store.create(new("plain"), 1).await.unwrap();
+    assert_eq!(store.attachments(&id("plain")).await.unwrap(), texts([]));
+    assert_eq!(store.attachment(&id("plain"), &one).await.unwrap(), None);
+
+    let mut claim = store.create(new("a").with_attachments(first), 1).await.unwrap();
+    for _ in 0..2 {
+        claim.attach(&two, contents.shared(&two).unwrap()).await.unwrap();
+    }
+    plain.attach(&one, contents.shared(&one).unwrap()).await.unwrap();
+    append(&mut claim, &texts(["{}"])).await;
+    drop((claim, plain));
+    let other = test_store.open().await;
+    let mut expected = vec![one.clone(), two.clone()];
+    expected.sort();
+    assert_eq!(other.attachments(&id("a")).await.unwrap(), expected);
+    assert_eq!(other.attachment(&id("a"), &two).await.unwrap().as_deref(), Some(&b"\xff\xd8\xff\0two"[..]));
+    assert_eq!(other.attachment(&id("a"), "unknown").await.unwrap(), None);
+    assert_eq!(store::read_attachments(&*other, &id("a"), None).await.unwrap(), contents);
+
+    other.remove(&id("a")).await.unwrap();
+    assert_eq!(other.attachment(&id("a"), &two).await.unwrap(), None);
+    assert_eq!(store.attachment(&id("plain"), &one).await.unwrap().as_deref(), Some(&b"one"[..]));
+    // A session of the same name starts without them.
+    drop(store.create(new("a"), 2).await.unwrap());
+    assert_eq!(store.attachments(&id("a")).await.unwrap(), texts([]));
+    drop(store);
+    test_store.execute("UPDATE TABLE.attachments SET content = substr(content, 2)").await;
+    let error = store::read_attachments(&*other, &id("plain"), None).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("the session store failed: the attachment {one} of session `plain` is damaged")
+    );
 }
 
 async fn removed_session_is_gone(test_store: &TestStore) {

@@ -7,8 +7,9 @@ use crate::host::{Answer, Choice, Follower, Host, Lifetime, SessionChoice, TurnR
 use crate::token::{Access, Scope};
 use axum::http::HeaderMap;
 use patter::session::CallAnswer;
-use patter::store::SessionId;
-use patter_core::message::conversation::{Message, ToolOutcome};
+use patter::store::{SessionId, read_attachments};
+use patter_core::message::attachment::AttachmentContents;
+use patter_core::message::conversation::{Conversation, Message, ToolOutcome};
 use patter_core::serve::chat::split_call_id;
 use patter_core::serve::responses::{
     ClientAnswer, PreviousState, ResponseId, ResponsesInput, ResponsesRequest, approval_id,
@@ -35,14 +36,19 @@ pub(super) async fn start(
         host.require_store()?;
     }
     let input = match &request.input {
-        ResponsesInput::Text(text) => text.clone(),
+        ResponsesInput::Text(input) => input.clone(),
         ResponsesInput::Answers(answers) => return answer(host, access, identity, request, answers, lifetime).await,
     };
+    let mut contents = request.contents.clone();
     let (session, history) = match &request.previous {
         PreviousState::None => (new_session(identity, request), request.history.clone()),
         PreviousState::Conversation(id) => conversation(host, access, request, id).await?,
-        PreviousState::Response(id) => match previous(host, access, identity, request, id, &input).await? {
+        PreviousState::Response(id) => match previous(host, access, identity, request, id, &input.text).await? {
             Continued::With(session, history) => (session, history),
+            Continued::Copy { session, history, attached } => {
+                contents.extend(&attached);
+                (session, history)
+            }
             Continued::Already(follower) => return Ok(follower),
         },
     };
@@ -57,7 +63,18 @@ pub(super) async fn start(
     let parent = trace_parent(headers);
     host.start(
         access,
-        TurnRequest { agent, session, history, client, input, choice: Choice::default(), lifetime, when_busy, parent },
+        TurnRequest {
+            agent,
+            session,
+            history,
+            client,
+            input,
+            contents,
+            choice: Choice::default(),
+            lifetime,
+            when_busy,
+            parent,
+        },
     )
     .await
 }
@@ -88,6 +105,12 @@ async fn conversation(
 /// How a response is continued.
 enum Continued {
     With(SessionChoice, Vec<Message>),
+    /// In another session, with what was said before and the contents of its attachments.
+    Copy {
+        session: SessionChoice,
+        history: Vec<Message>,
+        attached: AttachmentContents,
+    },
     /// A request that was sent before has done so.
     Already(Follower),
 }
@@ -123,8 +146,11 @@ async fn previous(
     if segment.is_last && request.history.is_empty() && request.store {
         return Ok(Continued::With(SessionChoice::After(session, id.number), Vec::new()));
     }
-    let history = segment.conversation.into_iter().chain(request.history.iter().cloned()).collect();
-    Ok(Continued::With(new_session(identity, request), history))
+    let before = Conversation::from(segment.conversation);
+    let attached = read_attachments(&*host.require_store()?, &session, Some(&before)).await;
+    let attached = attached.map_err(|error| api_error(&error.into()))?;
+    let history = before.iter().chain(&request.history).cloned().collect();
+    Ok(Continued::Copy { session: new_session(identity, request), history, attached })
 }
 
 /// Reads the segment of a response.

@@ -1,25 +1,33 @@
-//! `readFile`: the lines of a text file.
+//! `readFile`: the lines of a text file, or an image or a document as a whole.
 
 use super::action::{ActionContext, ToolText};
 use crate::tool::{Access, ToolFailure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use cap_std::fs::File;
+use patter_core::message::attachment::MediaKind;
+use patter_core::message::media::Media;
+use patter_core::text::with_article;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Read, Take};
 
 pub(super) const DEFINITION: ToolText = ToolText {
     name: "readFile",
-    description: "Reads lines of a text file, and returns whether there are more",
+    description: "Reads lines of a text file, and returns whether there are more. An image or a PDF document is shown as a whole",
     signature: "(path::Text {description: 'A path in the project'})\
      ==>(fromLine::Int {description: 'The first line to read', range: 1..., default: 1})\
      ==>(lines::Int {description: 'The number of lines to read', range: 1..10000, default: 2000})\
-     ==>(::Object {fields: {content: 'Text', fromLine: 'Int', toLine: 'Int', hasMore: 'Bool', bytes: 'Int'}})",
+     ==>(::Object {fields: [{name: 'content', type: 'Text'}, {name: 'fromLine', type: 'Int'}, {name: 'toLine', type: 'Int'}, \
+     {name: 'hasMore', type: 'Bool'}, {name: 'bytes', type: 'Int'}, {name: 'media', type: 'Any', optional: true}]})",
 };
 
 /// The number of bytes that are returned by one call.
 const MAX_BYTES: usize = 256 * 1024;
 /// The number of bytes that are returned of a line.
 const MAX_LINE_BYTES: usize = 16 * 1024;
+/// The maximum size of an image or a document, in bytes.
+const MAX_MEDIA_BYTES: u64 = 3 << 20;
 /// The offset up to which a file is read, in bytes.
 const MAX_OFFSET: u64 = 256 * 1024 * 1024;
 
@@ -48,6 +56,26 @@ pub(super) fn read(context: &ActionContext, arguments: &Arguments) -> Result<Jso
     }
     let failed = |error| place.explain(&error);
     let mut lines = LineReader { reader: BufReader::with_capacity(64 * 1024, file.take(MAX_OFFSET)), is_binary: false };
+    let start = lines.reader.fill_buf().map_err(failed)?;
+    if let Some((kind @ (MediaKind::Image | MediaKind::Document), mime_type)) = MediaKind::of_content(start) {
+        if metadata.len() > MAX_MEDIA_BYTES {
+            let given = place.given();
+            let what = with_article(if kind == MediaKind::Image { "image" } else { "document" });
+            let limit = MAX_MEDIA_BYTES >> 20;
+            return Err(ToolFailure::new(format!("`{given}` is {what} of more than {limit} MiB")));
+        }
+        let mut content = Vec::new();
+        lines.reader.read_to_end(&mut content).map_err(failed)?;
+        let data = STANDARD.encode(&content);
+        return Ok(json!({
+            "content": "",
+            "fromLine": 1,
+            "toLine": 0,
+            "hasMore": false,
+            "bytes": content.len(),
+            "media": Media { kind, mime_type, data: &data }.to_json(),
+        }));
+    }
     for line in 1..arguments.from_line {
         if context.cancellation.is_cancelled() || lines.next(&mut Vec::new()).map_err(failed)? == 0 {
             let given = place.given();
