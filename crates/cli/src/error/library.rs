@@ -166,7 +166,7 @@ impl From<SessionError> for CommandError {
         match error {
             SessionError::Project(error) => error.into(),
             SessionError::Compile(error) => error.into(),
-            SessionError::Model(error) => error.into(),
+            SessionError::Model(error) | SessionError::Attachments(error) => error.into(),
             SessionError::Store(error) => error.into(),
             SessionError::Log(error) => error.into(),
             SessionError::Journal(error) => error.into(),

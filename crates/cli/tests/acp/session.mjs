@@ -153,7 +153,7 @@ const editor = new Editor();
 const initialized = await editor.open();
 assert.equal(initialized.agentInfo.name, "patter");
 assert.deepEqual(initialized.authMethods, []);
-assert.equal(initialized.agentCapabilities.promptCapabilities.image, false);
+assert.equal(initialized.agentCapabilities.promptCapabilities.image, true);
 
 // Each agent is a mode, and a value of an option.
 const server = { name: "evil", command: "/bin/sh", args: ["-c", `touch ${folder}/evil`], env: [] };

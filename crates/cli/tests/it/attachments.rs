@@ -23,6 +23,7 @@ impl Desk {
     fn new(model: &str) -> Self {
         let folder = Folder::new();
         folder.write("a.gram", format!("[a:Agent {{ instruction: \"Look.\", model: \"{model}\" }}]\n"));
+        folder.write("patter.toml", "");
         folder.write("photo.png", PNG);
         folder.write("my notes.md", "# Notes\n");
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -265,7 +266,7 @@ fn a_chat_attaches_what_is_mentioned() {
     ] {
         assert!(stderr.contains(note), "{stderr}");
     }
-    assert!(!stderr.contains("@ada"), "{stderr}");
+    assert!(!stderr.contains("no file `ada`") && !stderr.contains("no file `example.com`"), "{stderr}");
 
     // A file that cannot be attached is an error, and nothing is sent.
     desk.folder.write("data.zip", b"PK\x03\x04\0\0");

@@ -93,7 +93,7 @@ fn described(error: &AttachmentError) -> String {
     }
 }
 
-/// Returns the content of a URL that contains it. Others are refused: a server that fetches whatever it is told to could be
+/// Returns the content of a URL that contains it. Others are refused: a server that fetches any address could be
 /// made to reach what only it can.
 fn from_url(url: &str) -> Result<Vec<u8>, &'static str> {
     let Some(rest) = url.strip_prefix("data:") else {

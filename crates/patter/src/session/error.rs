@@ -21,6 +21,9 @@ pub enum SessionError {
     /// The model cannot be called.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The model does not read an attachment.
+    #[error("{0}")]
+    Attachments(ModelError),
     /// The run cannot start.
     #[error(transparent)]
     Start(#[from] StartError),

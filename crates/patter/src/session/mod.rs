@@ -238,7 +238,7 @@ impl Session {
         let conversation = self.conversation();
         let sent = sent_messages(&conversation);
         let attached: Vec<_> = sent.iter().flat_map(Message::attachments).chain(&input.attachments).collect();
-        model.check_attachments(compiled.model(), &attached)?;
+        model.check_attachments(compiled.model(), &attached).map_err(SessionError::Attachments)?;
         self.check_step_models(&driver, &compiled, &mut HashSet::new())?;
         let mut spec = compiled.spec().clone();
         (self.configure_limits)(&mut spec.limits);

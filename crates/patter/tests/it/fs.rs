@@ -83,6 +83,26 @@ fn returns_five_tools() {
 }
 
 #[tokio::test]
+async fn reads_images_and_documents_as_a_whole() {
+    let fixture = Fixture::new();
+    for (name, content, kind, mime_type, data) in [
+        ("photo.jpg", &b"\x89PNG\r\n\x1a\n...."[..], "image", "image/png", "iVBORw0KGgouLi4u"),
+        ("report", b"%PDF-1.7\n....", "document", "application/pdf", "JVBERi0xLjcKLi4uLg=="),
+    ] {
+        real::write(fixture.root.join(name), content).unwrap();
+        let found = fixture.ok("readFile", json!({"path": name, "fromLine": 7})).await;
+        assert_eq!(found["media"], json!({"type": kind, "mimeType": mime_type, "data": data}));
+        assert_eq!(
+            (&found["content"], &found["bytes"], &found["hasMore"]),
+            (&json!(""), &json!(content.len()), &json!(false))
+        );
+    }
+    real::write(fixture.root.join("large.png"), [&b"\x89PNG\r\n\x1a\n"[..], &vec![0; 3 << 20]].concat()).unwrap();
+    let failure = fixture.fails("readFile", json!({"path": "large.png"})).await;
+    assert_eq!(failure, "`large.png` is an image of more than 3 MiB");
+}
+
+#[tokio::test]
 async fn reads_lines() {
     let fixture = Fixture::new();
     let check = async |arguments: Json, content: &str, lines: [u64; 2], has_more: bool| {

@@ -7,7 +7,7 @@ use patter_core::serve::{ApiError, ApiErrorKind};
 /// Returns the error that a client receives.
 pub(crate) fn api_error(error: &SessionError) -> ApiError {
     let kind = match error {
-        SessionError::Start(_) | SessionError::NoMessage { .. } => ApiErrorKind::Invalid,
+        SessionError::Start(_) | SessionError::Attachments(_) | SessionError::NoMessage { .. } => ApiErrorKind::Invalid,
         SessionError::ClientTool(_) => return ApiError::invalid("tools", error.to_string()),
         SessionError::UnfinishedRun | SessionError::NoUnfinishedRun | SessionError::NotWaiting(_) => ApiErrorKind::Busy,
         SessionError::Store(StoreError::Busy { .. } | StoreError::Exists { .. }) => ApiErrorKind::Busy,

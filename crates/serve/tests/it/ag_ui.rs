@@ -85,8 +85,8 @@ async fn wrong_requests_are_explained() {
             "400 threadId: `a b` is not",
         ),
         (
-            json!({"threadId": "t", "runId": "r", "messages": [{"role": "user", "content": [{"type": "image"}]}]}),
-            "400 messages[0].content[0].type: content of type `image` is not supported; send text",
+            json!({"threadId": "t", "runId": "r", "messages": [{"role": "user", "content": [{"type": "audio"}]}]}),
+            "400 messages[0].content[0].type: content of type `audio` is not supported; send text, images or documents",
         ),
         (
             json!({"threadId": "t", "runId": "r", "messages": [{"role": "tool", "toolCallId": "c", "content": "x"}]}),

@@ -106,9 +106,9 @@ async fn wrong_requests_name_what_is_wrong() {
             "unknown role `usr`",
         ),
         (
-            json!({"model": "greeter", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+            json!({"model": "greeter", "messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}),
             json!("messages[0].content[0].type"),
-            "content of type `image_url` is not supported; send text",
+            "content of type `input_audio` is not supported; send text, images or documents",
         ),
         (json!({"model": "greeter", "messages": user, "n": 2}), json!("n"), "an agent gives one answer"),
         (

@@ -14,6 +14,7 @@
 mod acp;
 mod ag_ui;
 mod approvals;
+mod attachments;
 mod attacks;
 mod chat;
 mod conformance;

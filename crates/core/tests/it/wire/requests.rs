@@ -192,6 +192,24 @@ fn images_in_results_are_passed_on_or_described() {
     let gif = response(&json!({"type": "image", "mimeType": "image/gif", "data": "R0lGODlh"}));
     assert_eq!(gif.get("parts"), None);
     assert!(gif["response"]["output"]["note"].is_string(), "{gif}");
+
+    // Documents, also as a member of an object.
+    let value =
+        json!({"bytes": 9, "media": {"type": "document", "mimeType": "application/pdf", "data": "JVBERi0xLjcK"}});
+    let described = r#"{"bytes":9,"media":{"type":"document","mimeType":"application/pdf","bytes":9}}"#;
+    let content = &encode_with(Wire::Anthropic, None, &value)["content"][0]["content"];
+    let source = json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjcK"});
+    assert_eq!(*content, json!([{"type": "text", "text": described}, {"type": "document", "source": source}]));
+    let output = &encode_with(Wire::Responses, None, &value)["output"];
+    let url = "data:application/pdf;base64,JVBERi0xLjcK";
+    let file = json!({"type": "input_file", "filename": "document.pdf", "file_data": url});
+    assert_eq!(*output, json!([{"type": "input_text", "text": described}, file]));
+    let inline = json!({"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0xLjcK"}});
+    assert_eq!(response(&value)["parts"], json!([inline]));
+    let chat = encode_with(Wire::Chat, None, &value).to_string();
+    assert!(!chat.contains("JVBERi0xLjcK") && chat.contains("not shown"), "{chat}");
+    let text = json!({"mimeType": "text/plain", "data": "JVBERi0xLjcK"});
+    assert_eq!(*patter_core::message::media::without_data(&text, None), text, "text is not wrapped");
 }
 
 #[test]

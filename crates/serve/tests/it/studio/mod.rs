@@ -64,6 +64,12 @@ async fn people_talk_to_agents() {
 }
 
 #[tokio::test]
+async fn people_attach_files() {
+    let Some(packages) = packages() else { return };
+    play(&Lab::new().await, &packages, "attach", &[]).await;
+}
+
+#[tokio::test]
 async fn people_look_at_runs() {
     let Some(packages) = packages() else { return };
     let lab = Lab::new().await;
