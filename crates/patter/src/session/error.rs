@@ -73,7 +73,7 @@ impl SessionError {
         match self {
             SessionError::Start(error) => error.name(),
             SessionError::Compile(_) | SessionError::AgentNotFound(_) => "ToolError",
-            SessionError::Project(_) | SessionError::Model(_) => "ConfigurationError",
+            SessionError::Project(_) | SessionError::Model(_) | SessionError::Attachments(_) => "ConfigurationError",
             SessionError::UnfinishedRun
             | SessionError::NoUnfinishedRun
             | SessionError::ClientTool(_)

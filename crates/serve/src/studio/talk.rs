@@ -293,7 +293,7 @@ impl TalkView<'_> {
              <form id=\"compose\"><label for=\"message\" class=\"hidden\">Message</label>\
              <textarea id=\"message\" rows=\"2\" placeholder=\"Message\" autocomplete=\"off\"></textarea>\
              <ul id=\"attachments\" class=\"attachments\" aria-label=\"Attachments\"></ul>\
-             <input type=\"file\" id=\"files\" class=\"hidden\" tabindex=\"-1\" aria-label=\"Files to attach\" multiple>\
+             <input type=\"file\" id=\"files\" multiple hidden>\
              <div class=\"actions\"><button type=\"button\" id=\"attach\">Attach</button><p id=\"status\" role=\"status\" class=\"quiet\"></p>\
              <button type=\"button\" id=\"stop\" hidden>Stop</button><button class=\"primary\" id=\"send\">Send</button></div></form></div>",
             self.id,
