@@ -260,7 +260,9 @@ await editor.fails(methods.session.new, { ...wrong, cwd: "here" }, -32602, /`cwd
 await editor.fails(methods.session.prompt, { sessionId: "none", prompt: [{ type: "text", text: "a" }] }, -32002, /not open/);
 await editor.fails(methods.session.prompt, { sessionId, prompt: [] }, -32602, /`prompt`: is empty/);
 const image = { type: "image", mimeType: "image/png", data: "" };
-await editor.fails(methods.session.prompt, { sessionId, prompt: [image] }, -32602, /`image` is not supported/);
+await editor.fails(methods.session.prompt, { sessionId, prompt: [image] }, -32602, /`image` is empty/);
+const audio = { type: "audio", mimeType: "audio/wav", data: "" };
+await editor.fails(methods.session.prompt, { sessionId, prompt: [audio] }, -32602, /`audio` is not supported/);
 await editor.fails(methods.session.setMode, { sessionId, modeId: "none" }, -32602, /no agent `none`/);
 await editor.fails(methods.session.load, { ...wrong, sessionId: "none" }, -32002, /no session `none`/);
 await editor.request(methods.session.setMode, { sessionId, modeId: "greeter" });
