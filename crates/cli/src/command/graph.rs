@@ -115,7 +115,7 @@ impl GraphCommand {
         let agents = loaded.project.agents().filter(|(declared, _)| loaded.selected.contains(&declared.file));
         let workflows: Vec<_> = agents
             .map(|(_, agent)| agent)
-            .filter(|agent| agent.is_workflow())
+            .filter(patter::declare::Agent::is_workflow)
             .filter(|agent| self.agent.as_ref().is_none_or(|name| agent.name().as_deref() == Some(name)))
             .collect();
         let chart = match workflows.as_slice() {
