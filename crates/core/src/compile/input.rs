@@ -3,6 +3,7 @@
 use super::CompiledAgent;
 use super::agent::Extension;
 use crate::declare::Agent;
+use crate::message::attachment::AttachmentContents;
 use crate::message::conversation::Conversation;
 use crate::message::request::Request;
 use crate::types::definition::Definition;
@@ -39,6 +40,7 @@ impl CompiledAgent {
             model: self.model(),
             instruction: &instruction,
             messages: &Conversation::default(),
+            contents: AttachmentContents::NONE,
             tools: self.offered_tools(),
             settings: self.settings(),
             returns: self.returns(),

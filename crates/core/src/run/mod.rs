@@ -154,7 +154,8 @@ impl Run {
             return Err(StartError::EmptyInput);
         }
         if let Some(schema) = &spec.takes {
-            answer::parse(&input.text, schema).map_err(|message| StartError::Input { agent: spec.agent.clone(), message })?;
+            answer::parse(&input.text, schema)
+                .map_err(|message| StartError::Input { agent: spec.agent.clone(), message })?;
         }
         input.check_limits()?;
         if let Some(schema) = &spec.returns {

@@ -179,7 +179,7 @@ impl Run {
     fn evaluate(&self) -> Evaluation {
         let Some(plan) = &self.spec.workflow else { return Evaluation::default() };
         let input = match self.new_messages().next() {
-            Some(Message::User { text }) => text.as_str(),
+            Some(Message::User { text, .. }) => text.as_str(),
             _ => "",
         };
         // Ids are unique in a conversation, which may have earlier runs of the same workflow.

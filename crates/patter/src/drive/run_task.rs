@@ -46,7 +46,7 @@ impl Driver {
         let account = Account::of_run(&run, account);
         Box::pin(async move {
             let compiled = match run.new_messages().next() {
-                Some(Message::User { text }) => compiled.for_input(text),
+                Some(Message::User { text, .. }) => compiled.for_input(text),
                 _ => compiled.clone(),
             };
             RunTask::new(self, &compiled, run, path, account, cancellation).run_to_end(start).await
