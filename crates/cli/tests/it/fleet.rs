@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -193,7 +193,16 @@ fn servers_with_a_database_lose_and_repeat_nothing() {
 /// A PostgreSQL server that ends with this test.
 struct Database {
     folder: String,
-    _input: ChildStdin,
+    child: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // The script ends the server when its input does.
+        drop(self.input.take());
+        let _ = self.child.wait();
+    }
 }
 
 impl Database {
@@ -207,8 +216,10 @@ impl Database {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         match line.trim().strip_prefix("folder ") {
-            Some(folder) => Some(Self { folder: folder.to_owned(), _input: input }),
+            Some(folder) => Some(Self { folder: folder.to_owned(), child, input: Some(input) }),
             None => {
+                drop(input);
+                let _ = child.wait();
                 assert!(std::env::var_os("CI").is_none(), "cannot start PostgreSQL: {line}");
                 eprintln!("skipped: cannot start PostgreSQL: {line}");
                 None

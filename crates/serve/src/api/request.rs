@@ -1,7 +1,7 @@
 //! What the headers of requests say about turns.
 
 use crate::guard::text_header;
-use crate::host::{Follower, Host, Lifetime, RequestKey, WhenBusy};
+use crate::host::{Follower, Host, Lifetime, RequestKey, WhenBusy, background_session};
 use crate::settings::SystemMessages;
 use crate::token::Access;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -79,16 +79,22 @@ pub(super) struct Identity {
     key: RequestKey,
     /// Whether the request may have been sent before.
     is_repeated: bool,
+    /// The session that it starts in the background, if the client chose a key.
+    background: Option<SessionId>,
 }
 
 impl Identity {
     pub(super) fn new(access: &Access, route: &str, headers: &HeaderMap, body: &[u8]) -> Self {
         match text_header(headers, &IDEMPOTENCY_KEY) {
-            Some(key) => Self { key: RequestKey::named(access.name(), route, key), is_repeated: true },
+            Some(key) => Self {
+                key: RequestKey::named(access.name(), route, key),
+                is_repeated: true,
+                background: background_session(access.name(), route, key),
+            },
             None => {
                 let count = text_header(headers, &RETRY_COUNT).and_then(|count| count.parse::<u32>().ok());
                 let is_repeated = count.is_some_and(|count| count > 0);
-                Self { key: RequestKey::new(access.name(), route, body), is_repeated }
+                Self { key: RequestKey::new(access.name(), route, body), is_repeated, background: None }
             }
         }
     }
@@ -122,17 +128,14 @@ impl Identity {
         host.rejoin(access, &id, 1).await.map(Some)
     }
 
-    /// Returns the session of the same request if it was sent before, from the store.
-    pub(super) async fn find(&self, host: &Host) -> Option<SessionId> {
-        if !self.is_repeated {
-            return None;
-        }
-        host.find_request(&self.key).await
+    /// Returns what identifies the request in the queue, if the client chose a key.
+    pub(super) fn queue_key(&self) -> Option<String> {
+        self.background.as_ref().map(ToString::to_string)
     }
 
-    /// Returns what identifies the request in the queue, if it may be sent again.
-    pub(super) fn queue_key(&self) -> Option<String> {
-        self.is_repeated.then(|| format!("request {}", self.key.as_str()))
+    /// Returns a new session for a turn in the background: with a key of the client, the same each time.
+    pub(super) fn background_session(&self) -> SessionId {
+        self.background.clone().unwrap_or_else(|| self.new_session())
     }
 
     /// Returns whether the request may have been sent before.

@@ -150,6 +150,7 @@ pub(super) async fn create(
     let identity = Identity::new(&access, "sessions", &headers, &body);
     let session = match &request.session {
         Some(id) => SessionChoice::New(parse_session_id(id, "session")?),
+        None if query.background => SessionChoice::New(identity.background_session()),
         None => SessionChoice::New(identity.new_session()),
     };
     if query.background {
@@ -334,13 +335,7 @@ async fn enqueue(
     identity: &Identity,
     turn: TurnRequest,
 ) -> Result<Response, ErrorResponse> {
-    let (SessionChoice::New(session) | SessionChoice::Named(session)) = &turn.session else {
-        return Err(ApiError::invalid("background", "needs a session that is stored").into());
-    };
-    let session = match identity.find(host).await {
-        Some(known) => known,
-        None => host.enqueue(access, session.clone(), identity.queue_key(), &turn).await?,
-    };
+    let session = host.enqueue(access, identity.queue_key(), &turn).await?;
     let mut response = json(&json!({"session": session, "status": "queued"}));
     *response.status_mut() = StatusCode::ACCEPTED;
     Ok(response)

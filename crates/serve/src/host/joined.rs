@@ -1,6 +1,7 @@
 //! Requests that are sent again: they join the turn of the first one, instead of running tools twice.
 
 use super::turn::Turn;
+use patter::store::SessionId;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,18 +28,29 @@ impl RequestKey {
     }
 
     fn hash(parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new();
-        for part in parts {
-            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-            hash.update(part);
-        }
-        Self(hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+        Self(hash_of(parts, 6))
     }
 
     /// Returns the key as the last part of the id of its session, so that the session is found after a restart.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Returns the id of the session that a request with a key of the client starts in the background: the same each time, and
+/// different for every other request.
+pub(crate) fn background_session(token: &str, route: &str, key: &str) -> Option<SessionId> {
+    let hash = hash_of(&[token.as_bytes(), route.as_bytes(), b"background", key.as_bytes()], 20);
+    SessionId::parse(&format!("request-{hash}")).ok()
+}
+
+fn hash_of(parts: &[&[u8]], bytes: usize) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The turns of recent requests.

@@ -13,7 +13,7 @@ mod worker;
 
 pub(crate) use driver::ConfigureDriver;
 pub(crate) use error::{api_error, unknown_agent};
-pub(crate) use joined::{RecentRequests, RequestKey};
+pub(crate) use joined::{RecentRequests, RequestKey, background_session};
 pub(crate) use request::{Answer, Choice, Lifetime, SessionChoice, TurnRequest, WhenBusy};
 pub(crate) use start::read_segment;
 pub(crate) use turn::{Follower, Turn, TurnDetails, TurnItem};

@@ -1,7 +1,7 @@
 //! Turns that outlive the requests that started them. Each is work of the queue until it ends, so that another worker
 //! continues it if this one stops, and a message that was accepted is not lost.
 
-use super::{Choice, Host, TurnRequest};
+use super::{Choice, Host, SessionChoice, TurnRequest};
 use crate::token::Access;
 use patter::drive::now_ms;
 use patter::store::{
@@ -125,26 +125,36 @@ impl Host {
     pub(crate) async fn enqueue(
         &self,
         access: &Access,
-        session: SessionId,
         key: Option<String>,
         request: &TurnRequest,
     ) -> Result<SessionId, ApiError> {
         let failed = |error: StoreError| super::api_error(&error.into());
+        let (SessionChoice::New(session) | SessionChoice::Named(session)) = &request.session else {
+            return Err(ApiError::invalid("background", "needs a session that is stored"));
+        };
         let store = self.require_store()?;
         let unqueued = || ApiError::new(ApiErrorKind::Invalid, "this server has no queue for turns in the background");
         let queue = store.queue().filter(|_| self.worker.get().is_some()).ok_or_else(unqueued)?;
-        self.find_session(access, &session).await?;
+        let is_known = self.find_session(access, session).await?.is_some();
+        if is_known && matches!(request.session, SessionChoice::New(_)) {
+            let (_, log) = self.read_session(session).await?;
+            // The same request was sent before.
+            if key.as_ref().is_some_and(|key| log.has_request(key)) {
+                return Ok(session.clone());
+            }
+            return Err(failed(StoreError::Exists { id: session.clone() }));
+        }
         let task = Task::Say(Box::new(SayTask::new(request)));
-        let mut new = new_work(access, &session, &request.agent, &task)?;
+        let mut new = new_work(access, session, &request.agent, &task)?;
         let filter = WorkFilter { key: key.clone(), ..WorkFilter::default() };
         if let Some(key) = key {
             new.key = key;
         }
         if queue.add(new).await.map_err(failed)?.is_some() {
-            return Ok(session);
+            return Ok(session.clone());
         }
         let known = queue.list(&filter, 1).await.map_err(failed)?;
-        Ok(known.into_iter().next().map_or(session, |work| work.session))
+        Ok(known.into_iter().next().map_or_else(|| session.clone(), |work| work.session))
     }
 
     /// Returns the work of a session that the sender may see.

@@ -163,7 +163,9 @@ async fn an_older_store_is_brought_up_to_date() {
     let store = test_store.open().await;
     append(&mut store.create(new("a"), 1).await.unwrap(), &texts(["1"])).await;
     drop(store);
-    test_store.execute("DROP TABLE TABLE.work, TABLE.workers; UPDATE TABLE.version SET version = 1").await;
+    test_store
+        .execute("DROP TABLE TABLE.work, TABLE.workers, TABLE.attachments; UPDATE TABLE.version SET version = 1")
+        .await;
     let stores = futures_util::future::join_all((0..4).map(|_| test_store.open())).await;
     assert_eq!(stores[0].read(&id("a")).await.unwrap().entries, ["1"]);
     test_store.execute("SELECT * FROM TABLE.work, TABLE.workers").await;
