@@ -52,7 +52,8 @@ impl<'p> Checker<'p> {
 
     fn workflow_findings(&self, pattern: Pattern<'p>, workflow: &Agent) -> Vec<Diagnostic> {
         let records = self.project.records();
-        let (takes, returns) = (workflow.takes(records), workflow.returns(records));
+        let takes = workflow.takes(records);
+        let returns = workflow.returns(records);
         let (Ok(takes), Ok(returns)) = (takes.transpose(), returns.transpose()) else { return Vec::new() };
         let max_model_calls = pattern.get("maxModelCalls").and_then(|value| Some((read_count(value)?, value.span())));
         let spec = WorkflowSpec::read(pattern);

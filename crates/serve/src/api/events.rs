@@ -1,7 +1,6 @@
 //! Events as server-sent events: those of a turn while it runs, and those of a session from its log.
 
-use super::request::parse_session_id;
-use super::sessions::find_summary;
+use super::sessions::find_or_queued;
 use super::stream::TurnStream;
 use crate::guard::text_header;
 use crate::host::{Host, TurnItem, api_error};
@@ -58,17 +57,7 @@ pub(super) async fn session_events(
         None => None,
         Some(id) => Some(EventId::parse(id).ok_or_else(|| ApiError::invalid("Last-Event-ID", "is not an event"))?),
     };
-    let session = match find_summary(&host, &access, &id).await {
-        Ok(summary) => summary.id,
-        // Its first message may wait for a worker.
-        Err(error) => {
-            let id = parse_session_id(&id, "session")?;
-            if host.work_of(&access, &id).await?.is_empty() {
-                return Err(error.into());
-            }
-            id
-        }
-    };
+    let session = find_or_queued(&host, &access, &id).await?;
     let store = host.require_store()?;
     let log = LogEvents {
         host,

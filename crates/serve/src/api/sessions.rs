@@ -153,19 +153,8 @@ pub(super) async fn create(
         None if query.background => SessionChoice::New(identity.background_session()),
         None => SessionChoice::New(identity.new_session()),
     };
-    if query.background {
-        return enqueue(
-            &host,
-            &access,
-            &identity,
-            turn(agent, session, (request.message, request.contents), &headers, &query)?,
-        )
-        .await;
-    }
-    let said = (request.message, request.contents);
-    let start = say(&host, &access, agent, session, said, &headers, &query);
-    let follower = identity.join_or_start(&host, &access, start).await?;
-    respond(&host, follower, &headers, &query).await
+    let turn = turn(agent, session, (request.message, request.contents), &headers, &query)?;
+    accept(&host, &access, &identity, turn, &headers, &query).await
 }
 
 /// Continues a session with a message.
@@ -185,19 +174,8 @@ pub(super) async fn message(
     host.compile_for(&access, &agent)?;
     let identity = Identity::new(&access, &format!("sessions/{id}"), &headers, &body);
     let session = SessionChoice::Named(summary.id);
-    if query.background {
-        return enqueue(
-            &host,
-            &access,
-            &identity,
-            turn(agent, session, (request.message, request.contents), &headers, &query)?,
-        )
-        .await;
-    }
-    let said = (request.message, request.contents);
-    let start = say(&host, &access, agent, session, said, &headers, &query);
-    let follower = identity.join_or_start(&host, &access, start).await?;
-    respond(&host, follower, &headers, &query).await
+    let turn = turn(agent, session, (request.message, request.contents), &headers, &query)?;
+    accept(&host, &access, &identity, turn, &headers, &query).await
 }
 
 /// Answers a call that waits: approves or refuses it, or reports the result of a tool that the client executes.
@@ -243,17 +221,7 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Run)?;
-    let id = match find_id(&host, &access, &id).await {
-        Ok(id) => id,
-        // Its first message may wait for a worker.
-        Err(error) => {
-            let id = parse_session_id(&id, "session")?;
-            if host.work_of(&access, &id).await?.is_empty() {
-                return Err(error.into());
-            }
-            id
-        }
-    };
+    let id = find_or_queued(&host, &access, &id).await?;
     host.cancel(&access, &id).await?;
     Ok(json(&json!({"session": id, "status": "cancelled"})))
 }
@@ -294,17 +262,24 @@ pub(super) async fn approvals(
     Ok(json(&json!({ "approvals": approvals })))
 }
 
-async fn say(
+/// Starts a turn, or leaves it to whichever server has time for it.
+async fn accept(
     host: &Arc<Host>,
     access: &Access,
-    agent: String,
-    session: SessionChoice,
-    (input, contents): (UserInput, AttachmentContents),
+    identity: &Identity,
+    turn: TurnRequest,
     headers: &HeaderMap,
     query: &MessageQuery,
-) -> Result<Follower, ApiError> {
-    host.require_store()?;
-    host.start(access, turn(agent, session, (input, contents), headers, query)?).await
+) -> Result<Response, ErrorResponse> {
+    if query.background {
+        return enqueue(host, access, identity, turn).await;
+    }
+    let start = async {
+        host.require_store()?;
+        host.start(access, turn).await
+    };
+    let follower = identity.join_or_start(host, access, start).await?;
+    respond(host, follower, headers, query).await
 }
 
 fn turn(
@@ -382,6 +357,16 @@ pub(super) async fn find_summary(host: &Host, access: &Access, id: &str) -> Resu
     let id = parse_session_id(id, "session")?;
     let missing = || ApiError::new(ApiErrorKind::NotFound, format!("there is no session `{id}`"));
     host.find_session(access, &id).await?.ok_or_else(missing)
+}
+
+/// Returns the id of a session that the sender may see, also if its first message waits for a worker.
+pub(super) async fn find_or_queued(host: &Host, access: &Access, id: &str) -> Result<SessionId, ApiError> {
+    let missing = match find_id(host, access, id).await {
+        Ok(id) => return Ok(id),
+        Err(error) => error,
+    };
+    let id = parse_session_id(id, "session")?;
+    if host.work_of(access, &id).await?.is_empty() { Err(missing) } else { Ok(id) }
 }
 
 async fn find_id(host: &Host, access: &Access, id: &str) -> Result<SessionId, ApiError> {

@@ -25,7 +25,9 @@ impl Host {
     pub(crate) async fn start(self: &Arc<Self>, access: &Access, request: TurnRequest) -> Result<Follower, ApiError> {
         let permit = self.permit()?;
         self.drivers.check_variant(request.choice.variant.as_deref())?;
-        let task = Task::Say(Box::new(SayTask::new(&request)));
+        // A copy of the request, which only the queue needs.
+        let is_work = request.lifetime == Lifetime::Detached && self.queue().is_some();
+        let task = is_work.then(|| Task::Say(Box::new(SayTask::new(&request))));
         let TurnRequest { agent, session, history, client, input, contents, choice, lifetime, when_busy, parent } =
             request;
         if let SessionChoice::Named(id) | SessionChoice::After(id, _) = &session {
@@ -57,8 +59,8 @@ impl Host {
         session.set_client(client.clone());
         let number = session.read_log(Log::segments) + 1;
         let about = TurnDetails { number, agent: agent.clone(), client, created_ms: now_ms() };
-        let ticket = match (session.id(), lifetime) {
-            (Some(id), Lifetime::Detached) => self.new_ticket(access, &id, &agent, task).await?,
+        let ticket = match (session.id(), task) {
+            (Some(id), Some(task)) => self.new_ticket(access, &id, &agent, task).await?,
             _ => None,
         };
         Ok(self.spawn(session, about, Work::Say(input, choice), lifetime, permit, ticket).follow())
