@@ -203,6 +203,13 @@ impl AttachmentContents {
         Ok(attachment)
     }
 
+    /// Adds a content, whatever it is, and returns its hash.
+    pub fn add(&mut self, content: Vec<u8>) -> String {
+        let sha256 = hash(&content);
+        self.by_hash.entry(sha256.clone()).or_insert_with(|| content.into());
+        sha256
+    }
+
     /// Adds a content that was kept under its hash. Returns whether the hash is the right one; if not, nothing is added.
     pub fn insert(&mut self, sha256: &str, content: Arc<[u8]>) -> bool {
         let is_right = hash(&content) == sha256;

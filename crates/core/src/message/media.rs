@@ -3,9 +3,12 @@
 //! A result, an element of a result that is a list, or a field of a result that is an object, is an image if it is an object
 //! such as `{"type": "image", "mimeType": "image/png", "data": "…"}`, and a document if it is one such as
 //! `{"type": "document", "mimeType": "application/pdf", "data": "…"}`. Wires that support them pass them on to the model; the
-//! others, and people, get a description.
+//! others, and people, get a description. In the log of a session, a hash stands for the content, which is stored beside it.
 
+use super::attachment::{Attachment, AttachmentContents};
 use super::media_type::MediaKind;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 
@@ -49,6 +52,11 @@ impl<'v> Media<'v> {
         self.data.trim_end_matches('=').len() * 3 / 4
     }
 
+    /// Returns the value that stands for it, without the content.
+    fn describe(&self) -> Json {
+        json!({"type": type_name(self.kind), "mimeType": self.mime_type, "bytes": self.size()})
+    }
+
     /// Returns the URL that contains the content.
     pub fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.mime_type, self.data)
@@ -80,21 +88,100 @@ pub fn without_data<'v>(value: &'v Json, note: Option<&str>) -> Cow<'v, Json> {
     if media(value).is_empty() {
         return Cow::Borrowed(value);
     }
-    let describe = |value: &Json| {
-        let Some(media) = Media::read(value) else { return value.clone() };
-        let mut described = json!({"type": type_name(media.kind), "mimeType": media.mime_type, "bytes": media.size()});
-        if let (Some(object), Some(note)) = (described.as_object_mut(), note) {
+    let mut described = value.clone();
+    for place in places(&mut described) {
+        let Some(media) = Media::read(place) else { continue };
+        let mut description = media.describe();
+        if let (Some(object), Some(note)) = (description.as_object_mut(), note) {
             object.insert("note".to_owned(), note.into());
         }
-        described
-    };
-    Cow::Owned(match value {
-        Json::Array(items) => items.iter().map(describe).collect(),
-        Json::Object(fields) if Media::read(value).is_none() => {
-            Json::Object(fields.iter().map(|(name, value)| (name.clone(), describe(value))).collect())
+        *place = description;
+    }
+    Cow::Owned(described)
+}
+
+/// Replaces the contents of images and documents by their hashes, and adds them to others. Returns whether there were any.
+///
+/// ```
+/// use patter_core::message::attachment::AttachmentContents;
+/// use patter_core::message::media::{detach, reattach, stored};
+/// use serde_json::json;
+/// let value = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
+/// let mut contents = AttachmentContents::default();
+/// let mut detached = value.clone();
+/// assert!(detach(&mut detached, &mut contents));
+/// assert_eq!(detached["bytes"], 8);
+/// assert_eq!(stored(&detached)[0].sha256, detached["sha256"]);
+/// reattach(&mut detached, &contents);
+/// assert_eq!(detached, value);
+/// ```
+pub fn detach(value: &mut Json, contents: &mut AttachmentContents) -> bool {
+    let mut has_detached = false;
+    for place in places(value) {
+        let Some(media) = Media::read(place) else { continue };
+        // What Base64 does not give back as it was stays where it is.
+        let Some(content) = STANDARD.decode(media.data).ok().filter(|content| STANDARD.encode(content) == media.data)
+        else {
+            continue;
+        };
+        let mut description = media.describe();
+        if let Some(object) = description.as_object_mut() {
+            object.insert("sha256".to_owned(), contents.add(content).into());
         }
-        value => describe(value),
-    })
+        *place = description;
+        has_detached = true;
+    }
+    has_detached
+}
+
+/// Puts the contents of images and documents back, as far as they are known.
+pub fn reattach(value: &mut Json, contents: &AttachmentContents) {
+    for place in places(value) {
+        let Some(attachment) = read_stored(place) else { continue };
+        let Some((kind, content)) = attachment.kind().zip(contents.get(&attachment)) else { continue };
+        let data = STANDARD.encode(content);
+        *place = Media { kind, mime_type: &attachment.media_type, data: &data }.to_json();
+    }
+}
+
+/// Returns the images and documents of a result for which hashes stand.
+pub fn stored(value: &Json) -> Vec<Attachment> {
+    match value {
+        Json::Array(items) => items.iter().filter_map(read_stored).collect(),
+        Json::Object(fields) => match read_stored(value) {
+            Some(attachment) => vec![attachment],
+            None => fields.values().filter_map(read_stored).collect(),
+        },
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Vec::new(),
+    }
+}
+
+/// Reads a value that stands for an image or a document.
+fn read_stored(value: &Json) -> Option<Attachment> {
+    let text = |key: &str| value.get(key).and_then(Json::as_str);
+    let media_type = text("mimeType")?;
+    let name = type_name(MediaKind::of_type(media_type)?)?;
+    let attachment = || {
+        Some(Attachment {
+            name: name.to_owned(),
+            media_type: media_type.to_owned(),
+            bytes: value.get("bytes")?.as_u64()?,
+            sha256: text("sha256")?.to_owned(),
+        })
+    };
+    (text("type") == Some(name)).then(attachment)?
+}
+
+/// Returns the places in a result where an image or a document can be.
+fn places(value: &mut Json) -> Vec<&mut Json> {
+    if Media::read(value).is_some() || read_stored(value).is_some() {
+        return vec![value];
+    }
+    match value {
+        Json::Array(items) => items.iter_mut().collect(),
+        Json::Object(fields) => fields.values_mut().collect(),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Vec::new(),
+    }
 }
 
 /// Returns the name of a kind in results. Text needs no wrapping.

@@ -4,6 +4,7 @@
 //! progress when the program ended. Each [`LogEntry`] is one JSON document; where logs are stored is up to the caller.
 
 pub mod replay;
+mod media;
 mod pattern;
 mod read;
 mod trace_parent;

@@ -56,6 +56,8 @@ struct Entries {
     pending: Vec<String>,
     /// Contents of attachments that are not in the store yet.
     unsaved_contents: AttachmentContents,
+    /// Contents of images and documents of tools that are not in the store yet.
+    unsaved_media: AttachmentContents,
 }
 
 /// The log in the store.
@@ -194,7 +196,8 @@ impl SessionLog {
             // A session that cannot be created can be tried again.
             let before = matches!(*saved, SavedLog::New(_)).then(|| lock(&entries).clone());
             let (documents, state) = add_entries(&entries, &failure, new)?;
-            let contents = match &before {
+            let media = std::mem::take(&mut lock(&entries).unsaved_media);
+            let mut contents = match &before {
                 // Messages from elsewhere may name attachments that are stored there.
                 Some(before) => {
                     let conversation = lock(&entries).log.conversation().clone();
@@ -209,6 +212,7 @@ impl SessionLog {
                 }
                 None => lock(&entries).take_unsaved_contents(),
             };
+            contents.extend(&media);
             let description = if before.is_some() { description } else { Description::default() };
             let result = saved.append(documents, contents, state, &description).await;
             if let Err(error) = &result {
@@ -345,7 +349,13 @@ impl Entries {
         {
             *frame = None;
         }
-        let document = self.is_saved.then(|| to_json(&entry)).transpose()?;
+        let document = match self.is_saved {
+            true => Some(match entry.detach_media(&mut self.unsaved_media) {
+                Some(detached) => to_json(&detached)?,
+                None => to_json(&entry)?,
+            }),
+            false => None,
+        };
         self.log.apply(entry).map_err(|error| JournalError::new(error.to_string()))?;
         Ok(document)
     }

@@ -5,6 +5,7 @@ mod error;
 mod recording;
 mod log;
 
+pub use entry::with_media;
 pub use error::SessionError;
 pub use patter_core::event::Playback;
 pub use patter_core::session::{
@@ -106,11 +107,11 @@ impl Session {
     /// Opens a session of a store to continue it, and claims it until it is dropped.
     pub async fn open(project: Arc<LiveProject>, store: Arc<dyn Store>, id: &SessionId) -> Result<Self, SessionError> {
         let claim = store.claim(id).await?;
-        let stored = store.read(id).await?;
-        let log = Log::read(&stored.entries)?;
-        tracing::debug!(session = %id, entries = stored.entries.len(), turns = log.turns().len(), "session opened");
+        let entries = with_media(&*store, id, store.read(id).await?.entries).await?;
+        let log = Log::read(&entries)?;
+        tracing::debug!(session = %id, entries = entries.len(), turns = log.turns().len(), "session opened");
         let source = log.selection().cloned().unwrap_or_default();
-        let unfinished = log.open_run().map_or_else(Vec::new, |_| stored.entries);
+        let unfinished = log.open_run().map_or_else(Vec::new, |_| entries);
         Ok(Self { source, unfinished, ..Self::with_log(project, SessionLog::continued(log, claim, store)) })
     }
 

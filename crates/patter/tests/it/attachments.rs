@@ -8,7 +8,7 @@ use patter::message::attachment::{AttachmentContents, UserInput};
 use patter::model::{HttpModel, Model};
 use patter::project::Environment;
 use patter::provider::ModelRef;
-use patter::session::{Recorder, Recording, Session};
+use patter::session::{Recorder, Recording, Session, with_media};
 use patter::store::SessionState;
 use patter::tool::CancellationToken;
 use serde_json::{Value as Json, json};
@@ -212,4 +212,70 @@ async fn a_recording_names_attachments_without_their_contents() {
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("photo.png") && !text.contains("iVBORw0KGgo"), "{text}");
     assert!(!Recording::parse(&text).unwrap().entries.is_empty());
+}
+
+/// A provider that reads a file, and then says what it sees. It keeps the requests that it receives.
+async fn reader() -> (String, Arc<Mutex<Vec<Json>>>) {
+    let requests = Arc::new(Mutex::new(Vec::<Json>::new()));
+    let kept = Arc::clone(&requests);
+    let app = Router::new().fallback(move |body: Bytes| {
+        let request: Json = serde_json::from_slice(&body).unwrap();
+        let is_first = request["messages"].as_array().unwrap().len() == 1;
+        kept.lock().unwrap().push(request);
+        let call = json!({"type": "tool_use", "id": "t1", "name": "fs__readFile", "input": {"path": "photo.png"}});
+        let (content, why) = match is_first {
+            true => (call, "tool_use"),
+            false => (json!({"type": "text", "text": "A photo."}), "end_turn"),
+        };
+        let reply = json!({"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [content],
+            "stop_reason": why, "usage": {"input_tokens": 1, "output_tokens": 1}});
+        async move { ([("content-type", "application/json")], reply.to_string()) }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (format!("http://{address}"), requests)
+}
+
+#[tokio::test]
+async fn images_of_tools_are_stored_beside_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = "[a:Agent {instruction: 'Look.', model: 'Anthropic/claude-sonnet-4-5'} | `fs/readFile`]";
+    std::fs::write(folder.path().join("a.gram"), agent).unwrap();
+    std::fs::write(folder.path().join("photo.png"), PNG).unwrap();
+    let (address, requests) = reader().await;
+    let environment = Environment::from_variables([("ANTHROPIC_API_KEY", "k3y"), ("ANTHROPIC_BASE_URL", &address)]);
+    let project = LiveProject::open(folder.path().join("a.gram")).with_environment(environment);
+    let project = Arc::new(project.read().await.unwrap());
+    let test_store = TestStore::sqlite();
+    let store = test_store.open().await;
+    let mut session = Session::create(Arc::clone(&project), Arc::clone(&store), id("a"));
+    say(&mut session, "What is in photo.png?").await;
+    let image = requests.lock().unwrap()[1]["messages"][2]["content"].to_string();
+    assert!(image.contains("iVBORw0KGgouLi4u"), "{image}");
+    drop(session);
+
+    let stored = store.read(&id("a")).await.unwrap().entries;
+    let log = stored.join("\n");
+    assert!(!log.contains("iVBORw0KGgo"), "the log has no content: {log}");
+    let hash = store.attachments(&id("a")).await.unwrap().pop().unwrap();
+    assert!(log.contains(&format!(r#""mimeType":"image/png","bytes":12,"sha256":"{hash}""#)), "{log}");
+    assert_eq!(store.attachment(&id("a"), &hash).await.unwrap().as_deref(), Some(PNG));
+    let whole = with_media(&*store, &id("a"), stored).await.unwrap().join("\n");
+    assert!(whole.contains("iVBORw0KGgouLi4u") && !whole.contains(&hash), "{whole}");
+
+    // Another process continues, and so does a fork whose origin is gone.
+    let mut session = Session::open(Arc::clone(&project), test_store.open().await, &id("a")).await.unwrap();
+    say(&mut session, "Are you sure?").await;
+    assert_eq!(requests.lock().unwrap()[2]["messages"][2]["content"].to_string(), image);
+    let mut fork = session.fork(4, Some((Arc::clone(&store), id("fork")))).unwrap();
+    drop(session);
+    say(&mut fork, "Once more").await;
+    drop(fork);
+    store.remove(&id("a")).await.unwrap();
+    let mut fork = Session::open(project, Arc::clone(&store), &id("fork")).await.unwrap();
+    say(&mut fork, "And again").await;
+    assert_eq!(requests.lock().unwrap()[4]["messages"][2]["content"].to_string(), image);
+    let log = store.read(&id("fork")).await.unwrap().entries.join("\n");
+    assert!(log.contains(&hash) && !log.contains("iVBORw0KGgo"), "{log}");
 }

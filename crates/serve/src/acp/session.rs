@@ -3,6 +3,7 @@
 use super::{Connection, done};
 use crate::host::api_error;
 use patter::drive::now_ms;
+use patter::session::with_media;
 use patter::store::{SessionId, SessionSummary};
 use patter::tool::CancellationToken;
 use patter_core::serve::acp::{
@@ -205,8 +206,11 @@ impl Connection {
     /// Opens a session that is stored, and returns what happened in it and the agent that answers.
     async fn open_session(&self, session: &str, setup: SessionSetup) -> Result<Replay, RpcError> {
         let summary = self.find(session).await?;
-        let stored = self.host.require_store()?.read(&summary.id).await.map_err(|error| api_error(&error.into()))?;
-        let mut replay = Replay::read(&stored.entries, &|agent, tool| self.tool_kind(agent, tool))
+        let store = self.host.require_store()?;
+        let stored = store.read(&summary.id).await.map_err(|error| api_error(&error.into()))?;
+        let entries = with_media(&*store, &summary.id, stored.entries).await;
+        let entries = entries.map_err(|error| api_error(&error.into()))?;
+        let mut replay = Replay::read(&entries, &|agent, tool| self.tool_kind(agent, tool))
             .map_err(|error| api_error(&error.into()))?;
         // The agent that spoke last, unless it is not served.
         let served = self.served_agents();

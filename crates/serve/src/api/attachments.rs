@@ -9,6 +9,8 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use patter::store::SessionId;
 use patter_core::message::attachment::{Attachment, MediaKind, attachments};
+use patter_core::message::conversation::{Conversation, Message, ToolOutcome};
+use patter_core::message::media::stored;
 use patter_core::serve::{ApiError, ApiErrorKind};
 use std::sync::Arc;
 
@@ -28,11 +30,22 @@ pub(super) async fn read(
     let session = SessionId::parse(&id).map_err(|_| missing())?;
     host.find_session(&access, &session).await?.ok_or_else(missing)?;
     let (_, log) = host.read_session(&session).await?;
-    let named = attachments(log.conversation()).into_iter().find(|attachment| attachment.sha256 == sha256);
-    let attachment = named.cloned().ok_or_else(missing)?;
+    let attachment = find(log.conversation(), &sha256).ok_or_else(missing)?;
     let content = host.require_store()?.attachment(&session, &sha256).await;
     let content = content.map_err(|error| api_error(&error.into()))?.ok_or_else(missing)?;
     Ok((headers(&attachment), content).into_response())
+}
+
+/// Returns what a conversation names by a hash: a file of the user, or an image or a document that a tool returned.
+fn find(conversation: &Conversation, sha256: &str) -> Option<Attachment> {
+    let of_user = attachments(conversation).into_iter().find(|attachment| attachment.sha256 == sha256);
+    of_user.cloned().or_else(|| {
+        let outcomes = conversation.iter().filter_map(|message| match message {
+            Message::Tool { outcome: ToolOutcome::Value { value }, .. } => Some(value),
+            _ => None,
+        });
+        outcomes.flat_map(stored).find(|media| media.sha256 == sha256)
+    })
 }
 
 /// Returns the headers of a content. Images are shown; everything else is downloaded, so that a browser does not open it as a

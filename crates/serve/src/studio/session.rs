@@ -5,7 +5,7 @@ use super::figures::{count, duration, plural, time};
 use super::page::{Page, PageError, Section, path_segment, respond};
 use super::talk::{activity, read_entries};
 use super::timeline::{Kind, Row, Timeline, TimelineKey};
-use crate::host::Host;
+use crate::host::{Host, api_error};
 use crate::respond::{ErrorResponse, json};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -13,7 +13,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use patter::html::{Html, html};
-use patter::session::Recording;
+use patter::session::{Recording, with_media};
 use patter::store::{SessionId, SessionState, SessionSummary};
 use patter_core::serve::{ApiError, ApiErrorKind};
 use patter_core::session::LogError;
@@ -200,6 +200,8 @@ pub(super) async fn export(
 ) -> Result<Response, PageError> {
     access.require(Scope::Read)?;
     let (summary, entries) = read_entries(&host, &access, &id).await?;
+    let entries = with_media(&*host.require_store()?, &summary.id, entries).await;
+    let entries = entries.map_err(|error| api_error(&error.into()))?;
     let name = format!("attachment; filename=\"{}.jsonl\"", summary.id.as_str());
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/jsonl")),

@@ -15,7 +15,7 @@ use patter::drive::now_ms;
 use patter::message::attachment::readable;
 use patter::message::conversation::Message;
 use patter::run::{self, FailureKind};
-use patter::session::Log;
+use patter::session::{Log, SessionError, with_media};
 use patter::store::{self, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoredSession};
 use patter::text::nearest;
 use serde_json::{Value as Json, json};
@@ -149,7 +149,11 @@ impl Command for Sessions {
                 }
             }
             Some(Action::Export { session, format, output }) => {
-                let (stored, log) = runtime.block_on(read(store, session))?;
+                let (mut stored, log) = runtime.block_on(read(store, session))?;
+                if matches!(format.format, ExportFormat::Recording) {
+                    let with_media = with_media(store, &stored.summary.id, stored.entries);
+                    stored.entries = runtime.block_on(with_media).map_err(SessionError::from)?;
+                }
                 export(&stored, &log, format.format, output.as_ref())?;
             }
             Some(Action::Fork { session, at, id, format }) => {
