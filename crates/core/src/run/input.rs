@@ -1,6 +1,6 @@
 //! The start of a run and everything it receives afterwards, as serializable values.
 
-use super::{Limits, PendingCall, PlannedCall, Ruling, Run, RunError, RunFailure, RunSpec, StartError};
+use super::{ContextSpec, Limits, PendingCall, PlannedCall, Ruling, Run, RunError, RunFailure, RunSpec, StartError};
 use crate::message::attachment::{Attachment, UserInput};
 use crate::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use crate::message::request::Reply;
@@ -158,6 +158,9 @@ pub enum RunInput {
         to: String,
         /// The reason.
         because: String,
+        /// How long the conversation may be for that model; in logs of earlier versions `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<ContextSpec>,
         /// How the call of the model went.
         #[serde(default, skip_serializing_if = "CallTiming::is_empty")]
         timing: CallTiming,
@@ -290,7 +293,7 @@ impl Run {
             RunInput::CallRefused { call_id, reason, at } => self.refuse(&call_id, &reason, at),
             RunInput::Cancelled { at } => self.cancel(at),
             RunInput::Charged { spent, .. } => self.charge(spent),
-            RunInput::FellBack { to, at, .. } => self.fall_back(to, at),
+            RunInput::FellBack { to, context, at, .. } => self.fall_back(to, context, at),
             RunInput::LimitReached { failure, at } => self.fail(failure, at),
             RunInput::ContextExceeded { message, at } => self.context_exceeded(&message, at),
             RunInput::Compacted { compaction, usage, at } => {

@@ -1,8 +1,9 @@
 //! Inputs about calls, and about the run as a whole.
 
 use super::call::{PendingCall, Slot};
+use super::compact::ContextState;
 use super::save::{MAX_DEPTH, is_too_deep};
-use super::{FailureKind, Limits, Run, RunError, RunFailure, RunOutcome, State};
+use super::{ContextSpec, FailureKind, Limits, Run, RunError, RunFailure, RunOutcome, State};
 use crate::message::conversation::{Message, ToolOutcome, Usage};
 use crate::provider::price::Bill;
 
@@ -117,11 +118,17 @@ impl Run {
         Ok(())
     }
 
-    /// Calls another model from now on, because the present one is not available.
-    pub fn fall_back(&mut self, model: String, now: u64) -> Result<(), RunError> {
+    /// Calls another model from now on, because the present one is not available. The conversation then has to fit in the
+    /// window of that one, if it is given.
+    pub fn fall_back(&mut self, model: String, context: Option<ContextSpec>, now: u64) -> Result<(), RunError> {
         self.expect_reply()?;
         self.advance_clock(now);
         self.fallback = Some(model);
+        if let Some(context) = context {
+            self.spec.context = context;
+            self.context = ContextState::default();
+            self.call_model();
+        }
         Ok(())
     }
 

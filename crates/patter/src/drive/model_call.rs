@@ -141,7 +141,9 @@ impl RunTask<'_> {
         let Some(next) = usable else { return self.fail_with(error, &unusable.join("; "), timing) };
         let from = failed.model().to_string();
         let because = std::iter::once(error.to_string()).chain(unusable).collect::<Vec<_>>().join("; ");
-        self.apply(RunInput::FellBack { from, to: next.model().to_string(), because, timing, at: now_ms() });
+        let to = next.model().to_string();
+        let context = Some(next.spec().context);
+        self.apply(RunInput::FellBack { from, to, because, context, timing, at: now_ms() });
     }
 
     /// Waits until the request may be sent. Returns the input that ends the run if it may not.

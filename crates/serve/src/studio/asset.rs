@@ -1,11 +1,13 @@
 //! The files of the pages, which are part of the program.
 //!
-//! All of them are under one folder whose name is a hash of their contents, so that browsers may keep them, and modules find
-//! each other by relative paths.
+//! Style sheets are parts of the pages. Modules are under one folder whose name is a hash of their contents, so that browsers may keep them,
+//! and find each other by relative paths.
 
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -49,16 +51,23 @@ const FILES: &[(&str, &str)] = files![
     "vendor/signals-core.mjs",
 ];
 
-/// A file as it is sent.
+/// A module as it is sent.
 struct Asset {
-    content_type: &'static str,
     plain: Bytes,
     gzip: Bytes,
+}
+
+/// A style sheet that is part of a page.
+pub(super) struct Style {
+    pub(super) text: &'static str,
+    /// How the policy of a page names it: by its hash.
+    pub(super) source: String,
 }
 
 struct Assets {
     version: String,
     files: BTreeMap<&'static str, Asset>,
+    styles: BTreeMap<&'static str, Style>,
 }
 
 fn assets() -> &'static Assets {
@@ -80,21 +89,24 @@ fn assets() -> &'static Assets {
             hash.update([0]);
         }
         let version = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Assets { version, files: files().map(|(name, text)| (name, Asset::new(name, text))).collect() }
+        let (styles, others): (Vec<_>, Vec<_>) = files().partition(|(name, _)| name.ends_with(".css"));
+        Assets {
+            version,
+            files: others.into_iter().map(|(name, text)| (name, Asset::new(text))).collect(),
+            styles: styles.into_iter().map(|(name, text)| (name, Style::new(text))).collect(),
+        }
     })
 }
 
 impl Asset {
-    fn new(name: &str, text: &'static str) -> Self {
-        let content_type = match name.rsplit('.').next() {
-            Some("css") => "text/css; charset=utf-8",
-            _ => "text/javascript; charset=utf-8",
-        };
-        Self {
-            content_type,
-            plain: Bytes::from_static(text.as_bytes()),
-            gzip: compress(text.as_bytes(), Compression::best()),
-        }
+    fn new(text: &'static str) -> Self {
+        Self { plain: Bytes::from_static(text.as_bytes()), gzip: compress(text.as_bytes(), Compression::best()) }
+    }
+}
+
+impl Style {
+    fn new(text: &'static str) -> Self {
+        Self { text, source: format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text))) }
     }
 }
 
@@ -109,7 +121,12 @@ fn compress(bytes: &[u8], level: Compression) -> Bytes {
     compressed.unwrap_or_default().into()
 }
 
-/// Returns the address of a file.
+/// Returns a style sheet.
+pub(super) fn style(name: &str) -> Option<&'static Style> {
+    assets().styles.get(name)
+}
+
+/// Returns the address of a module.
 pub(super) fn address(name: &str) -> String {
     format!("/studio/assets/{}/{name}", assets().version)
 }
@@ -123,7 +140,7 @@ pub(super) async fn serve(Path((version, path)): Path<(String, String)>, headers
     let caching = if is_current { "public, max-age=31536000, immutable" } else { "no-cache" };
     let tag = format!("\"{}\"", assets.version);
     let common = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(asset.content_type)),
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/javascript; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static(caching)),
         (header::ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))),
         (header::VARY, HeaderValue::from_static("Accept-Encoding")),
@@ -155,7 +172,8 @@ mod tests {
     /// All files together stay small, so that a page is there at once.
     #[test]
     fn assets_are_small() {
-        let total: usize = assets().files.values().map(|asset| asset.gzip.len()).sum();
+        let styles = assets().styles.values().map(|style| compress(style.text.as_bytes(), Compression::best()).len());
+        let total: usize = assets().files.values().map(|asset| asset.gzip.len()).chain(styles).sum();
         assert!(total <= 80 << 10, "{total} bytes");
     }
 
@@ -166,7 +184,9 @@ mod tests {
             for entry in std::fs::read_dir(folder.join(sub)).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
                 let is_sent = [".css", ".js", ".mjs"].iter().any(|ending| name.ends_with(ending));
-                assert!(!is_sent || assets().files.contains_key(&*format!("{sub}{name}")), "{sub}{name}");
+                let path = format!("{sub}{name}");
+                let assets = assets();
+                assert!(!is_sent || assets.files.contains_key(&*path) || assets.styles.contains_key(&*path), "{path}");
             }
         }
     }

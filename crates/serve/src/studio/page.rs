@@ -8,9 +8,12 @@ use axum::response::{IntoResponse, Response};
 use patter::html::{Html, html};
 use patter_core::serve::ApiError;
 
-/// What pages may load: only what this server has. Nothing inline, so text that became markup could still do nothing.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// What pages may load: only what this server has. Nothing inline but the style sheets that are named by their hashes, so text
+/// that became markup could still do nothing.
+const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'; style-src";
+/// The style sheets of all pages.
+const STYLES: [&str; 2] = ["theme.css", "studio.css"];
 
 /// Pages that are larger are compressed.
 const COMPRESSED_FROM: usize = 4 << 10;
@@ -98,9 +101,14 @@ impl Page {
         self
     }
 
+    fn styles(&self) -> impl Iterator<Item = &'static asset::Style> {
+        STYLES.iter().chain(&self.styles).filter_map(|name| asset::style(name))
+    }
+
     fn render(&self) -> String {
-        let style = |name: &&str| html!("<link rel=\"stylesheet\" href=\"{}\">", asset::address(name));
-        let styles: Html = ["theme.css", "studio.css"].iter().chain(&self.styles).map(style).collect();
+        // Inside the page, because a browser shows nothing before it has them.
+        let styles: Html =
+            self.styles().map(|style| html!("<style>{}</style>", Html::from_markup(style.text.to_owned()))).collect();
         let module = |name: &&str| html!("<script type=\"module\" src=\"{}\"></script>", asset::address(name));
         let modules: Html = self.modules.iter().map(module).collect();
         let width = match self.width {
@@ -144,18 +152,22 @@ fn navigation(current: Section) -> Html {
 
 /// Sends a page, compressed if that is worth it.
 pub(super) fn respond(page: &Page, headers: &HeaderMap) -> Response {
-    send_html(page.render(), headers)
+    let policy = page.styles().fold(POLICY.to_owned(), |policy, style| policy + " " + &style.source);
+    send_html(page.render(), &policy, headers)
 }
 
 /// Sends a part of a page, which a module inserts.
 pub(super) fn respond_part(part: Html, headers: &HeaderMap) -> Response {
-    send_html(part.into_page(), headers)
+    send_html(part.into_page(), &format!("{POLICY} 'none'"), headers)
 }
 
-fn send_html(text: String, headers: &HeaderMap) -> Response {
+fn send_html(text: String, policy: &str, headers: &HeaderMap) -> Response {
     let common = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_str(policy).unwrap_or(HeaderValue::from_static("default-src 'none'")),
+        ),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (header::VARY, HeaderValue::from_static("Accept-Encoding")),

@@ -152,7 +152,7 @@ impl RandomInput {
             RandomInput::Approves(pick) => run.approve(&pick.id(run)),
             RandomInput::Refuses(pick) => run.refuse(&pick.id(run), "no", now),
             RandomInput::Charge(amount) => run.charge(bill(*amount)),
-            RandomInput::FallBack => run.fall_back("demo".into(), now),
+            RandomInput::FallBack => run.fall_back("demo".into(), smaller(run), now),
             RandomInput::TooLong => run.context_exceeded("too long", now),
             RandomInput::Compact => run.compacted(compaction(run), now),
             RandomInput::Cancel => run.cancel(now),
@@ -202,6 +202,7 @@ impl RandomInput {
                 from: "scripted/a".into(),
                 to: "demo".into(),
                 because: "down".into(),
+                context: smaller(run),
                 timing: CallTiming::default(),
                 at,
             },
@@ -231,6 +232,11 @@ impl RandomInput {
             RandomInput::Charge(_) | RandomInput::Cancel | RandomInput::Tick(_) => run.outcome().is_none(),
         }
     }
+}
+
+/// Returns the context of a model with a small window.
+fn smaller(run: &Run) -> Option<ContextSpec> {
+    Some(ContextSpec { window: Some(40), ..run.spec().context })
 }
 
 /// Asserts that each call is followed by exactly one result, in order. Only calls of the last message may have none yet.

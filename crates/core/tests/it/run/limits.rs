@@ -3,7 +3,7 @@
 use super::Event::{Calls, Returns, Says, Stops, Tick};
 use super::*;
 use patter_core::provider::price::{Bill, Cost};
-use patter_core::run::ChildError;
+use patter_core::run::{ChildError, ContextPolicy, ContextSpec};
 
 const CALL: Event = Calls(&[("1", "denied", "{}")]);
 
@@ -238,4 +238,24 @@ fn calls_to_agents_need_an_input() {
     }
     run.cancel(2).unwrap();
     assert_eq!(run.start_child("a", spec(), 1), Err(ChildError::Call(RunError::Ended)));
+}
+
+#[test]
+fn a_fallback_has_its_own_window() {
+    let long =
+        vec![Message::user("word ".repeat(2000)), Message::assistant("noted", Vec::new()), Message::user("more")];
+    for (policy, expected) in [(ContextPolicy::Compact, "compact"), (ContextPolicy::Error, "done")] {
+        let context = ContextSpec { policy, window: Some(100_000), ..ContextSpec::default() };
+        let mut run = Run::start(RunSpec { context, ..spec() }, long.clone(), "and now?", 0).unwrap();
+        assert!(matches!(run.step(), Step::CallModel { .. }));
+        run.fall_back("demo".into(), Some(ContextSpec { window: Some(1000), ..context }), 5).unwrap();
+        let step = match run.step() {
+            Step::Compact => "compact",
+            Step::Done(RunOutcome::Failed(failure)) if failure.message.contains("the window of the model 1000") => {
+                "done"
+            }
+            _ => "other",
+        };
+        assert_eq!(step, expected);
+    }
 }

@@ -72,6 +72,7 @@ fn the_json_of_entries_is_stable() {
                 from: "OpenAI/gpt-4o".into(),
                 to: "demo".into(),
                 because: "down".into(),
+                context: None,
                 timing: CallTiming::default(),
                 at: 1,
             },

@@ -2,7 +2,10 @@
 
 use crate::lab::{Lab, Response};
 use crate::sdk;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 const HTML: (&str, &str) = ("Accept", "text/html");
 
@@ -52,11 +55,16 @@ async fn pages_load_nothing_from_elsewhere() {
     let lab = Lab::new().await;
     let page = lab.get("/").await;
     let policy = page.header("content-security-policy");
-    assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"), "{policy}");
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'; connect-src 'self'; "), "{policy}");
     assert!(!policy.contains("unsafe"), "{policy}");
-    for inline in [" style=\"", " onclick=\"", "<style", "<script>"] {
+    for inline in [" style=\"", " onclick=\"", "<script>"] {
         assert!(!page.body.contains(inline), "{inline}");
     }
+    // Style sheets are parts of the page, each named by its hash, and nothing else is.
+    let (_, named) = policy.split_once("; style-src ").unwrap();
+    let sheets = page.body.split("<style>").skip(1).map(|rest| rest.split("</style>").next().unwrap());
+    let hashes: Vec<_> = sheets.map(|text| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))).collect();
+    assert!(hashes.len() > 2 && hashes.join(" ") == named, "{named}");
 }
 
 fn asset(page: &Response) -> &str {
@@ -70,13 +78,13 @@ async fn assets_are_kept_by_browsers() {
     let page = lab.request("GET", "/", &[HTML], "").await;
     let path = asset(&page);
     let file = lab.get(path).await;
-    assert_eq!((file.status, file.header("content-type")), (200, "text/css; charset=utf-8"));
+    assert_eq!((file.status, file.header("content-type")), (200, "text/javascript; charset=utf-8"));
     assert!(file.header("cache-control").contains("immutable") && file.header("content-encoding").is_empty());
     let known = file.header("etag").to_owned();
     assert_eq!(lab.request("GET", path, &[("If-None-Match", &known)], "").await.status, 304);
     let packed = lab.request("GET", path, &[("Accept-Encoding", "br, gzip")], "").await;
     assert_eq!(packed.header("content-encoding"), "gzip");
-    let old = lab.get("/studio/assets/0000/theme.css").await;
+    let old = lab.get("/studio/assets/0000/live.js").await;
     assert_eq!((old.status, old.header("cache-control")), (200, "no-cache"));
     assert_eq!(lab.get("/studio/assets/0000/../secret").await.status, 404);
 }
