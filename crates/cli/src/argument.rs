@@ -138,3 +138,13 @@ mod tests {
         }
     }
 }
+
+/// Parses an age: days, or a time as elsewhere.
+pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+    const DAY: u64 = 24 * 60 * 60;
+    let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<u64>().ok());
+    match days {
+        Some(days) if days > 0 => Ok(Duration::from_secs(days.saturating_mul(DAY))),
+        _ => parse_duration(text).map_err(|_| "write a time above 0, such as 90d or 12h".to_owned()),
+    }
+}

@@ -24,6 +24,10 @@ use clap::Parser;
 use cli::Cli;
 use error::{CommandError, CommandResult, ErrorFormat, INTERRUPTED};
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long the program waits at its end for a database that does not answer.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     patter::launch::run_if_launched();
@@ -39,6 +43,8 @@ fn main() -> ExitCode {
     setup::set_trust(cli.trust);
     let command = cli.verb.command();
     let result = logging::init(cli.verbose).and_then(|()| command.run());
+    // The sessions of this program are free when it ends.
+    patter::store::wait_for_releases(RELEASE_TIMEOUT);
     exit(result, command.error_format())
 }
 

@@ -15,7 +15,19 @@ $as "$bin/postgres" -D "$folder/data" -k "$folder" -h '' -c hba_file="$folder/hb
 server=$!
 tries=0
 until "$bin/pg_isready" -q -h "$folder" || [ $tries = 300 ]; do tries=$((tries + 1)); sleep 0.1; done
+# A pooler that assigns a connection per transaction, on port 6432.
+bouncer=$(command -v pgbouncer || ls /usr/sbin/pgbouncer 2>/dev/null)
+if [ -n "$bouncer" ] && [ $tries != 300 ]; then
+  $as sh -c 'printf "[databases]\n* = host=%s port=5432 user=postgres\n[pgbouncer]\nunix_socket_dir = %s\nlisten_port = 6432\n" "$1" "$1"
+    printf "auth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 500\nserver_lifetime = 60\nserver_idle_timeout = 2\n"' sh "$folder" >"$folder/pgbouncer.ini"
+  $as "$bouncer" -q "$folder/pgbouncer.ini" >>"$folder/log" 2>&1 &
+  pooler=$!
+  tries=0
+  until [ -S "$folder/.s.PGSQL.6432" ] || [ $tries = 100 ]; do tries=$((tries + 1)); sleep 0.1; done
+  tries=0
+fi
 if [ $tries = 300 ]; then echo "it does not start: $(tail -n 3 "$folder/log" | tr '\n' ' ')"; else echo "folder $folder"; cat >/dev/null; fi
+[ -z "${pooler:-}" ] || { kill -TERM $pooler; wait $pooler; } 2>/dev/null
 kill -INT $server 2>/dev/null
 wait $server
 rm -rf "$folder"

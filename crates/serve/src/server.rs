@@ -179,10 +179,11 @@ impl Server {
         let expiring = tokio::spawn(Arc::clone(&host).expire_approvals());
         let reporting = tokio::spawn(Arc::clone(&host).report_alive(address));
         let taking = tokio::spawn(Arc::clone(&host).take_work());
+        let sharing = tokio::spawn(Arc::clone(&host).share_limits());
         let limits = self.settings.limits;
         let served = listen::serve(listener, self.router(), limits, stop, host.drain()).await;
         host.leave().await;
-        for task in [expiring, reporting, taking] {
+        for task in [expiring, reporting, taking, sharing] {
             task.abort();
         }
         served

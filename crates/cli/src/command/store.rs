@@ -1,7 +1,7 @@
 //! `patter store`: looks after the session store.
 
 use super::Command;
-use crate::argument::parse_duration;
+use crate::argument::parse_age;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::session::{OpenStore, StoreOption};
@@ -26,7 +26,8 @@ const MAX_LISTED: usize = 20;
                         patter store prune --older-than 90d\n  \
                         patter store prune --older-than 90d --delete\n  \
                         patter store compact\n  \
-                        patter store copy postgres://db.example.com/agents")]
+                        patter store copy postgres://db.example.com/agents\n  \
+                        patter store claims --store 'postgres://db.example.com/agents?claims=lease'")]
 pub(crate) struct StoreCommand {
     #[command(subcommand)]
     action: Option<Action>,
@@ -73,6 +74,14 @@ enum Action {
         #[command(flatten)]
         format: FormatOption<DataFormat>,
     },
+    /// Claim the sessions of a PostgreSQL database as its address says: by locks, or with claims=lease by leases
+    ///
+    /// Everything that uses the database must do so in the same way, so nothing may use it meanwhile. Leases are for poolers that
+    /// assign a connection per transaction.
+    Claims {
+        #[command(flatten)]
+        format: FormatOption<DataFormat>,
+    },
 }
 
 impl Command for StoreCommand {
@@ -81,6 +90,11 @@ impl Command for StoreCommand {
     }
 
     fn run(&self) -> CommandResult {
+        if let Some(Action::Claims { .. }) = &self.action {
+            let (location, changed) = self.store.change_claims()?;
+            self.show_claims(&location, changed)?;
+            return Ok(Outcome::Success);
+        }
         let OpenStore { runtime, store } = self.store.open_existing()?;
         let store = &*store;
         match &self.action {
@@ -110,6 +124,8 @@ impl Command for StoreCommand {
                 })?;
                 return self.show_copied(&copied, &location);
             }
+            // It does not open the store.
+            Some(Action::Claims { .. }) => {}
         }
         Ok(Outcome::Success)
     }
@@ -159,9 +175,12 @@ impl StoreCommand {
     /// Returns the format, which may be given before or after a subcommand.
     fn chosen_format(&self) -> DataFormat {
         let own = match &self.action {
-            Some(Action::Prune { format, .. } | Action::Compact { format } | Action::Copy { format, .. }) => {
-                format.format
-            }
+            Some(
+                Action::Prune { format, .. }
+                | Action::Compact { format }
+                | Action::Copy { format, .. }
+                | Action::Claims { format },
+            ) => format.format,
             None => self.format.format,
         };
         if own == DataFormat::Json { own } else { self.format.format }
@@ -234,6 +253,15 @@ impl StoreCommand {
         Ok(ui::status(&format!("{} before, {} now", format_size(before.bytes), format_size(after.bytes)))?)
     }
 
+    fn show_claims(&self, location: &StoreLocation, changed: bool) -> Result<(), CommandError> {
+        if self.chosen_format() == DataFormat::Json {
+            return Ok(ui::print(&format!("{:#}\n", json!({"changed": changed})))?);
+        }
+        let how = if location.claims_by_lease() { "leases" } else { "locks" };
+        let now = if changed { "are now" } else { "already are" };
+        Ok(ui::status(&format!("the sessions of `{location}` {now} claimed by {how}"))?)
+    }
+
     fn show_copied(&self, copied: &CopiedSessions, to: &StoreLocation) -> CommandResult {
         let CopiedSessions { new, unchanged, differing } = copied;
         if self.chosen_format() == DataFormat::Json {
@@ -252,14 +280,4 @@ impl StoreCommand {
 
 fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
-}
-
-/// Parses an age: days, or a time as elsewhere.
-fn parse_age(text: &str) -> Result<Duration, String> {
-    const DAY: u64 = 24 * 60 * 60;
-    let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<u64>().ok());
-    match days {
-        Some(days) if days > 0 => Ok(Duration::from_secs(days.saturating_mul(DAY))),
-        _ => parse_duration(text).map_err(|_| "write a time above 0, such as 90d or 12h".to_owned()),
-    }
 }

@@ -181,6 +181,8 @@ impl From<SessionError> for CommandError {
                 .with_hint("continue it with `patter resume`, or drop it with `patter resume --abandon`"),
             error @ SessionError::NoUnfinishedRun => Self::new(kind, error.to_string())
                 .with_hint("continue the conversation with `patter run FILE PROMPT --session ID`"),
+            error @ SessionError::Redacted(_) => Self::new(kind, error.to_string())
+                .with_hint("start a new session; `patter sessions show` shows what is left of this one"),
             error @ (SessionError::AgentNotFound(_)
             | SessionError::ClientTool(_)
             | SessionError::NotWaiting(_)

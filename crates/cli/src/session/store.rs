@@ -43,13 +43,38 @@ impl StoreOption {
                 .with_hint("check the path; `patter run` creates a store"));
         }
         let runtime = new_runtime()?;
-        if !self.is_given() {
-            let defined = config.definitions(root.as_deref(), &environment);
-            let stores = defined.iter().filter(|definition| definition.kind == DefinitionKind::Store);
-            require_trust(&runtime, &CancellationToken::new(), root.as_deref(), stores)?;
-        }
+        self.require_trust(&runtime, root.as_deref(), &config, &environment)?;
         let store = runtime.block_on(self.connect(root.as_deref(), &config, &environment))?;
         Ok(OpenStore { runtime, store })
+    }
+
+    /// Makes the way in which the address of the store claims sessions that of its database. Returns the address, and whether it
+    /// was another way.
+    pub(crate) fn change_claims(&self) -> Result<(StoreLocation, bool), CommandError> {
+        let root = patter::project::find_root();
+        let config = Config::read(root.as_deref())?;
+        let environment = Environment::read(root.as_deref()).unwrap_or_else(|_| Environment::from_process());
+        let location = self.location(root.as_deref(), &config, &environment)?.ok_or_else(|| self.disabled())?;
+        let runtime = new_runtime()?;
+        self.require_trust(&runtime, root.as_deref(), &config, &environment)?;
+        let changed = runtime.block_on(store::change_claims(&location))?;
+        Ok((location, changed))
+    }
+
+    /// Makes sure that the user agrees to the store that a project names.
+    fn require_trust(
+        &self,
+        runtime: &Runtime,
+        root: Option<&Path>,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<(), CommandError> {
+        if self.is_given() {
+            return Ok(());
+        }
+        let defined = config.definitions(root, environment);
+        let stores = defined.iter().filter(|definition| definition.kind == DefinitionKind::Store);
+        require_trust(runtime, &CancellationToken::new(), root, stores)
     }
 
     /// Opens the store of a project.

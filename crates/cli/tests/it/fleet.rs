@@ -6,7 +6,8 @@ use crate::folder::Folder;
 use crate::serving::{Served, World, shop};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
@@ -24,21 +25,23 @@ fn sessions() -> usize {
 
 /// Sends a message that any server may answer. Returns whether it was accepted.
 fn enqueue(port: u16, order: &str) -> bool {
+    send(port, order, "?background=true").is_some_and(|response| response.starts_with("HTTP/1.1 202"))
+}
+
+/// Sends a message, and returns the response.
+fn send(port: u16, order: &str, query: &str) -> Option<String> {
     let body = json!({"agent": "clerk", "message": order, "session": order}).to_string();
     let request = format!(
-        "POST /api/sessions?background=true HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
+        "POST /api/sessions{query} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
          Idempotency-Key: {order}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    let answered = || {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut response = String::new();
-        stream.read_to_string(&mut response).ok()?;
-        Some(response)
-    };
-    answered().is_some_and(|response| response.starts_with("HTTP/1.1 202"))
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(if query.is_empty() { LIMIT } else { Duration::from_secs(10) })).ok()?;
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    Some(response)
 }
 
 /// What happens to the servers.
@@ -190,6 +193,97 @@ fn servers_with_a_database_lose_and_repeat_nothing() {
     battery(fleet, &[Fault::Kill, Fault::CutOff, Fault::Stop, Fault::Pause], Some(&database));
 }
 
+/// The pooler shares four connections between all servers, so neither locks nor notifications reach them.
+#[test]
+fn servers_behind_a_pooler_lose_and_repeat_nothing() {
+    let Some(database) = Database::start() else { return };
+    let Some(url) = database.pooled_url() else { return };
+    let fleet = Fleet::start(|_| url);
+    battery(fleet, &[Fault::Kill, Fault::CutOff, Fault::Stop, Fault::Pause], Some(&database));
+}
+
+/// Each byte takes a while to the database and back.
+#[test]
+fn servers_with_a_slow_database_lose_and_repeat_nothing() {
+    let Some(database) = Database::start() else { return };
+    let port = slow_proxy(format!("{}/.s.PGSQL.5432", database.folder));
+    let fleet = Fleet::start(|_| format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable"));
+    battery(fleet, &[Fault::Kill, Fault::CutOff, Fault::Pause], Some(&database));
+}
+
+/// Forwards connections to a socket, and delays what passes. Returns the port.
+fn slow_proxy(socket: String) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = UnixStream::connect(&socket) else { continue };
+            let (from_server, to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || forward_slowly(client, server));
+            thread::spawn(move || forward_slowly(from_server, to_client));
+        }
+    });
+    port
+}
+
+fn forward_slowly(mut from: impl Read, mut to: impl Write) {
+    let mut bytes = vec![0; 64 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut bytes) {
+        thread::sleep(Duration::from_millis(15));
+        if to.write_all(&bytes[..length]).is_err() {
+            return;
+        }
+    }
+}
+
+/// What one server learns about the limits of a provider holds for the others.
+#[test]
+fn servers_share_the_limits_of_a_provider() {
+    const RETRY_AFTER: Duration = Duration::from_secs(15);
+    let mut fleet = Fleet::start(|_| "s.db".to_owned());
+    fleet.world.retry_after.store(usize::try_from(RETRY_AFTER.as_secs()).unwrap(), Ordering::SeqCst);
+    let ports: Vec<_> = fleet.servers.iter().map(|server| server.port).collect();
+    let first = thread::spawn({
+        let port = ports[0];
+        move || send(port, "first", "")
+    });
+    let start = Instant::now();
+    let limited = loop {
+        if let Some(limited) = fleet.world.model_calls.lock().unwrap().first().copied() {
+            break limited;
+        }
+        assert!(start.elapsed() < LIMIT, "the model is not called");
+        thread::sleep(Duration::from_millis(20));
+    };
+    // Servers tell each other every second.
+    thread::sleep(Duration::from_secs(5));
+    let others: Vec<_> = ports[1..]
+        .iter()
+        .map(|port| {
+            let port = *port;
+            thread::spawn(move || send(port, &format!("order{port}"), ""))
+        })
+        .collect();
+    for sent in others.into_iter().chain([first]) {
+        let response = sent.join().unwrap().expect("a response");
+        assert!(response.starts_with("HTTP/1.1 20"), "{response}");
+    }
+    let calls = fleet.world.model_calls.lock().unwrap().clone();
+    assert!(calls.len() > WORKERS, "{calls:?}");
+    for call in &calls[1..] {
+        assert!(
+            call.duration_since(limited) >= RETRY_AFTER,
+            "a call {:?} after the limit",
+            call.duration_since(limited)
+        );
+    }
+    fleet.world.end();
+    for server in &mut fleet.servers {
+        server.child.kill().unwrap();
+        server.child.wait().unwrap();
+    }
+}
+
 /// A PostgreSQL server that ends with this test.
 struct Database {
     folder: String,
@@ -229,6 +323,16 @@ impl Database {
 
     fn url(&self) -> String {
         format!("postgres:///postgres?host={}&user=postgres", self.folder)
+    }
+
+    /// Returns the address through the pooler, if that is installed. Claims end before a server that pauses wakes up.
+    fn pooled_url(&self) -> Option<String> {
+        if std::path::Path::new(&self.folder).join(".s.PGSQL.6432").exists() {
+            return Some(format!("{}&port=6432&claims=lease&lease=3s", self.url()));
+        }
+        assert!(std::env::var_os("CI").is_none(), "PgBouncer is not installed, or does not start");
+        eprintln!("skipped: PgBouncer is not installed, or does not start");
+        None
     }
 
     /// Ends all connections, as a restart of the server does.

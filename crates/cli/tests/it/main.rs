@@ -39,6 +39,7 @@ mod processes;
 mod python;
 mod query;
 mod questions;
+mod redact;
 mod replay;
 mod run;
 mod sandbox;

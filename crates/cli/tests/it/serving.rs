@@ -21,6 +21,10 @@ pub(crate) struct World {
     /// How often each order was paid.
     pub(crate) payments: Mutex<HashMap<String, usize>>,
     pub(crate) paid: AtomicUsize,
+    /// When the model was called.
+    pub(crate) model_calls: Mutex<Vec<Instant>>,
+    /// For how many seconds the next call of the model is told to wait, if any.
+    pub(crate) retry_after: AtomicUsize,
     is_over: AtomicBool,
 }
 
@@ -76,12 +80,23 @@ impl World {
     fn serve(&self, mut stream: &TcpStream) {
         let mut reader = BufReader::new(stream);
         while let Some(request) = read_request(&mut reader) {
+            let mut status = "200 OK".to_owned();
             let body = match request.path.as_str() {
                 "/pay" => self.pay(request.body["order"].as_str().unwrap()),
-                _ => reply(&request.body),
+                _ => {
+                    self.model_calls.lock().unwrap().push(Instant::now());
+                    match self.retry_after.swap(0, Ordering::SeqCst) {
+                        0 => reply(&request.body),
+                        seconds => {
+                            status = format!("429 Too Many Requests\r\nRetry-After: {seconds}");
+                            json!({"error": {"message": "slow down"}}).to_string()
+                        }
+                    }
+                }
             };
+            let length = body.len();
             let head =
-                format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+                format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
             if stream.write_all((head + &body).as_bytes()).is_err() {
                 return;
             }

@@ -40,7 +40,8 @@ impl Playback {
             LogEntry::Opened { .. }
             | LogEntry::Forked { .. }
             | LogEntry::Requested { .. }
-            | LogEntry::Rewound { .. } => {
+            | LogEntry::Rewound { .. }
+            | LogEntry::Redacted { .. } => {
                 self.log.apply(entry)?;
                 Ok(Vec::new())
             }

@@ -7,4 +7,5 @@ pub mod attachment;
 pub mod context;
 mod schema;
 pub mod request;
+pub mod redact;
 pub(crate) mod shared;

@@ -28,6 +28,7 @@ mod input;
 mod child;
 mod compact;
 mod workflow;
+mod redact;
 mod response;
 
 pub use answer::unfenced;

@@ -7,10 +7,12 @@ pub mod replay;
 mod media;
 mod pattern;
 mod read;
+mod redact;
 mod trace_parent;
 mod waiting;
 
 pub use pattern::session_pattern;
+pub use redact::redacted_entries;
 pub use trace_parent::{SpanId, TraceId, TraceParent, TraceParentError};
 pub use waiting::{WaitingCall, WaitingFor};
 
@@ -120,6 +122,11 @@ pub enum LogEntry {
         /// The number of messages left.
         messages: usize,
     },
+    /// The contents of all entries before this one were removed. The session cannot be continued.
+    Redacted {
+        /// The time in milliseconds.
+        at: u64,
+    },
 }
 
 /// The agent of a session, as the user selected it.
@@ -172,6 +179,8 @@ pub struct Log {
     runs: u64,
     segments: u32,
     is_suspended: bool,
+    /// When the contents were removed.
+    redacted_at: Option<u64>,
 }
 
 /// A finished run of a session.
@@ -252,6 +261,7 @@ impl Log {
                 if run.is_empty() {
                     self.open_run = Some(*snapshot);
                     self.last_run = None;
+                    self.close_run();
                 } else {
                     self.child_runs.insert(run, *snapshot);
                 }
@@ -277,6 +287,7 @@ impl Log {
                 self.conversation.truncate(messages);
                 self.turns.retain(|turn| turn.begin < messages);
             }
+            LogEntry::Redacted { at } => self.redacted_at = Some(at),
         }
         self.entries += 1;
         self.is_suspended = self.is_suspended || self.is_waiting();

@@ -114,7 +114,8 @@ impl SessionSpans {
                 | LogEntry::Requested { .. }
                 | LogEntry::ReplyStreamed { .. }
                 | LogEntry::CallProgressed { .. }
-                | LogEntry::Rewound { .. } => continue,
+                | LogEntry::Rewound { .. }
+                | LogEntry::Redacted { .. } => continue,
             };
             let run = match path.is_empty() {
                 true => log.open_run().or(log.last_run()),
@@ -143,7 +144,8 @@ impl SessionSpans {
             | LogEntry::Requested { .. }
             | LogEntry::ReplyStreamed { .. }
             | LogEntry::CallProgressed { .. }
-            | LogEntry::Rewound { .. } => Vec::new(),
+            | LogEntry::Rewound { .. }
+            | LogEntry::Redacted { .. } => Vec::new(),
         };
         self.sampled(spans)
     }

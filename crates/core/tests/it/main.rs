@@ -38,6 +38,7 @@ mod providers;
 mod queries;
 mod query_properties;
 mod schema_dialects;
+mod redact;
 mod requests;
 mod rules;
 mod run;

@@ -168,6 +168,13 @@ impl HttpModel {
         self.key.command()
     }
 
+    /// Returns the name of the provider and its server, which decide about limits together with the key.
+    pub(super) fn server(&self) -> String {
+        let host = self.whole_url.host_str().unwrap_or_default();
+        let port = self.whole_url.port().map_or_else(String::new, |port| format!(":{port}"));
+        format!("{} at {host}{port}", self.provider.name())
+    }
+
     /// Sets a rate limiter that is shared with other models.
     pub(super) fn with_rate_limiter(mut self, limiter: Arc<RateLimiter>) -> Self {
         self.limiter = limiter;

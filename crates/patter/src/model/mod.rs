@@ -14,6 +14,7 @@ pub(crate) mod placeholder;
 mod access;
 mod key;
 mod rate_limit;
+mod pace;
 mod http;
 mod resolver;
 
@@ -22,6 +23,7 @@ pub use demo::DemoModel;
 pub use error::ModelError;
 pub use http::HttpModel;
 pub use interface::{DeltaReceiver, DeltaSink, Model};
+pub use pace::{ProviderLimit, apply_limits, new_limits};
 pub use replay::{ReplayMode, ReplayModel};
 pub use resolver::{ModelResolver, model_resolver, model_resolver_with_config};
 pub use scripted::{ScriptError, ScriptedModel};

@@ -16,6 +16,8 @@ pub(super) struct RateLimiter {
 struct Block {
     until: Instant,
     reason: String,
+    /// Whether a request of this process met the limit, and others have not been told.
+    is_new: bool,
 }
 
 /// A delay before a request.
@@ -29,23 +31,42 @@ pub(super) struct Delay {
 impl RateLimiter {
     /// Blocks all requests for a time, unless they are blocked for longer already.
     pub(super) fn block(&self, duration: Duration, reason: &str) {
+        self.block_as(duration, reason, true);
+    }
+
+    /// Does the same because another process met the limit. What was told twice is the same up to a moment.
+    pub(super) fn block_as_told(&self, duration: Duration, reason: &str) {
+        const MOMENT: Duration = Duration::from_millis(500);
+        if self.delay().is_none_or(|delay| delay.duration + MOMENT < duration) {
+            self.block_as(duration, reason, false);
+        }
+    }
+
+    fn block_as(&self, duration: Duration, reason: &str, is_new: bool) {
         let Some(until) = Instant::now().checked_add(duration) else { return };
         let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
         if block.as_ref().is_none_or(|block| block.until < until) {
-            *block = Some(Block { until, reason: reason.to_owned() });
+            *block = Some(Block { until, reason: reason.to_owned(), is_new });
         }
     }
 
     /// Returns the delay before the next request; `None` if it can be sent now.
     pub(super) fn delay(&self) -> Option<Delay> {
         let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
-        let Block { until, reason } = block.clone()?;
+        let Block { until, reason, .. } = block.clone()?;
         let duration = until.saturating_duration_since(Instant::now());
         if duration.is_zero() {
             *block = None;
             return None;
         }
         Some(Delay { duration, reason })
+    }
+
+    /// Returns the delay if others have not been told about it, once.
+    pub(super) fn take_new(&self) -> Option<Delay> {
+        let delay = self.delay()?;
+        let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut block.as_mut()?.is_new).then_some(delay)
     }
 }
 
@@ -77,6 +98,19 @@ mod tests {
         assert_eq!(limiter.delay(), None);
         limiter.block(Duration::MAX, "forever");
         assert_eq!(limiter.delay(), None, "a time beyond the range of the clock is ignored");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_limits_that_were_met_here_are_told() {
+        let limiter = RateLimiter::default();
+        limiter.block_as_told(4 * SECOND, "theirs");
+        assert_eq!(limiter.delay().unwrap().reason, "theirs");
+        assert_eq!(limiter.take_new(), None);
+        limiter.block(8 * SECOND, "ours");
+        assert_eq!(limiter.take_new(), Some(Delay { duration: 8 * SECOND, reason: "ours".to_owned() }));
+        assert_eq!(limiter.take_new(), None, "once");
+        limiter.block_as_told(8 * SECOND, "ours");
+        assert_eq!(limiter.delay().unwrap().duration, 8 * SECOND);
     }
 
     #[tokio::test(start_paused = true)]

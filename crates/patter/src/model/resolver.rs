@@ -5,6 +5,7 @@ use super::error::ModelError;
 use super::http::HttpModel;
 use super::interface::Model;
 use super::key::CommandKey;
+use super::pace::register;
 use super::rate_limit::RateLimiter;
 use super::scripted::ScriptedModel;
 use crate::file::read_source;
@@ -41,6 +42,7 @@ pub fn model_resolver_with_config(environment: &Environment, config: &ModelsConf
                 let access = shared.entry(name.provider).or_default();
                 let model = HttpModel::with_shared_key(name, &environment, &config, access.key.clone())?;
                 access.key = model.command_key();
+                register(model.server(), &access.limiter);
                 Arc::new(model.with_rate_limiter(Arc::clone(&access.limiter)))
             }
             Backend::BuiltIn(BuiltIn::Demo) => Arc::new(DemoModel),

@@ -3,7 +3,7 @@
 use crate::drive::JournalError;
 use crate::live::LiveProjectError;
 use crate::model::ModelError;
-use crate::store::{SessionIdError, StoreError};
+use crate::store::{SessionId, SessionIdError, StoreError};
 use patter_core::compile::{ClientToolError, CompileError};
 use patter_core::run::StartError;
 use patter_core::session::LogError;
@@ -33,6 +33,9 @@ pub enum SessionError {
     /// The last run has ended.
     #[error("there is nothing to resume: the last run has ended")]
     NoUnfinishedRun,
+    /// The contents of the session were removed.
+    #[error("session `{0}` cannot be continued: its contents were removed (`patter sessions redact`)")]
+    Redacted(SessionId),
     /// The agent no longer exists.
     #[error("the agent `{0}` no longer exists")]
     AgentNotFound(String),
@@ -75,6 +78,7 @@ impl SessionError {
             SessionError::Compile(_) | SessionError::AgentNotFound(_) => "ToolError",
             SessionError::Project(_) | SessionError::Model(_) | SessionError::Attachments(_) => "ConfigurationError",
             SessionError::UnfinishedRun
+            | SessionError::Redacted(_)
             | SessionError::NoUnfinishedRun
             | SessionError::ClientTool(_)
             | SessionError::NotWaiting(_)

@@ -10,7 +10,10 @@ use patter_core::message::attachment::{AttachmentContents, attachments};
 use patter_core::message::conversation::Conversation;
 use patter_core::run::Run;
 use patter_core::session::{Log, LogEntry};
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// The log of a session. Entries are applied in memory first, so that a run and its log never differ; once the store
 /// fails, nothing more is added.
@@ -26,6 +29,8 @@ pub(super) struct SessionLog {
     /// What a new session is listed as.
     description: Mutex<Description>,
     failure: Arc<Mutex<SaveFailure>>,
+    /// Cancelled when the claim of the session is lost.
+    lost: Arc<watch::Sender<Option<CancellationToken>>>,
     /// The contents of attachments that are in memory.
     contents: Arc<Mutex<AttachmentContents>>,
     /// The stored sessions that have the others.
@@ -101,8 +106,9 @@ impl SessionLog {
         let entries = Arc::new(Mutex::new(Entries { log, is_saved: true, ..Entries::default() }));
         let session = claim.id().clone();
         let id = Some(session.clone());
+        let lost = Arc::new(watch::Sender::new(claim.lost()));
         let saved = Arc::new(tokio::sync::Mutex::new(SavedLog::Claimed(claim)));
-        Self { entries, id, saved, sources: vec![StoredContents { store, session }], ..Self::default() }
+        Self { entries, id, saved, lost, sources: vec![StoredContents { store, session }], ..Self::default() }
     }
 
     /// Takes over the contents of attachments of another session.
@@ -138,6 +144,36 @@ impl SessionLog {
     pub(super) async fn wait_until_saved(&self) -> Result<(), JournalError> {
         drop(self.saved.lock().await);
         self.save_error().map_or(Ok(()), Err)
+    }
+
+    /// Performs a run, unless the claim of the session is lost meanwhile: then somebody else may have it soon.
+    pub(super) async fn while_claimed<T>(&self, run: impl Future<Output = T>) -> Result<T, StoreError> {
+        // A claim that was lost between runs may be taken again: the first append finds out.
+        self.lost.send_if_modified(|lost| {
+            let is_lost = lost.as_ref().is_some_and(CancellationToken::is_cancelled);
+            if is_lost {
+                *lost = None;
+            }
+            is_lost
+        });
+        let lost = async {
+            let mut changes = self.lost.subscribe();
+            loop {
+                let lost = changes.borrow_and_update().clone();
+                tokio::select! {
+                    () = async { match lost { Some(lost) => lost.cancelled().await, None => std::future::pending().await } } => return,
+                    changed = changes.changed() => if changed.is_err() { std::future::pending().await },
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            run = run => Ok(run),
+            () = lost => match &self.id {
+                Some(id) => Err(StoreError::Lost { id: id.clone() }),
+                None => std::future::pending().await,
+            },
+        }
     }
 
     /// Returns why the session could not be created, once.
@@ -183,6 +219,7 @@ impl SessionLog {
         let description = lock(&self.description).clone();
         let known_contents = Arc::clone(&self.contents);
         let sources = self.sources.clone();
+        let lost = Arc::clone(&self.lost);
         if self.id.is_none() {
             return add_entries(&entries, &failure, new).map(drop);
         }
@@ -215,6 +252,7 @@ impl SessionLog {
             contents.extend(&media);
             let description = if before.is_some() { description } else { Description::default() };
             let result = saved.append(documents, contents, state, &description).await;
+            saved.watch_claim(&lost);
             if let Err(error) = &result {
                 let mut failure = lock(&failure);
                 match before {
@@ -294,6 +332,18 @@ impl UnsavedSession {
 }
 
 impl SavedLog {
+    /// Watches the claim, if it is new or was taken again.
+    fn watch_claim(&self, lost: &watch::Sender<Option<CancellationToken>>) {
+        let SavedLog::Claimed(claim) = self else { return };
+        lost.send_if_modified(|watched| {
+            let is_new = watched.as_ref().is_none_or(CancellationToken::is_cancelled);
+            if is_new {
+                *watched = claim.lost();
+            }
+            is_new && watched.is_some()
+        });
+    }
+
     /// Appends entries to the session in the store, or creates it.
     async fn append(
         &mut self,

@@ -109,6 +109,9 @@ impl Session {
         let claim = store.claim(id).await?;
         let entries = with_media(&*store, id, store.read(id).await?.entries).await?;
         let log = Log::read(&entries)?;
+        if log.redacted_at().is_some() {
+            return Err(SessionError::Redacted(id.clone()));
+        }
         tracing::debug!(session = %id, entries = entries.len(), turns = log.turns().len(), "session opened");
         let source = log.selection().cloned().unwrap_or_default();
         let unfinished = log.open_run().map_or_else(Vec::new, |_| entries);
@@ -252,7 +255,7 @@ impl Session {
             self.log.add_pending(LogEntry::Requested { key })?;
         }
         self.log.describe(compiled.name(), &title);
-        let run = driver.drive(&compiled, run, cancellation).await;
+        let run = self.log.while_claimed(driver.drive(&compiled, run, cancellation)).await?;
         match self.log.take_creation_error() {
             Some(error) => Err(error.into()),
             None => Ok(run),
@@ -288,7 +291,7 @@ impl Session {
         (self.project.models())(compiled.model())?;
         let limited = cancellation.run_until_cancelled(self.limit(run)).await;
         let run = limited.unwrap_or_else(|| Err(JournalError::new("the run was stopped before it resumed").into()))?;
-        Ok(driver.resume(&compiled, run, cancellation).await)
+        Ok(self.log.while_claimed(driver.resume(&compiled, run, cancellation)).await?)
     }
 
     /// Applies the limits of this session to a run before it resumes. The time that the run already took does not count

@@ -8,6 +8,7 @@ use super::work::WorkQueue;
 use crate::tool::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// A store of sessions. An operation that fails has changed nothing, unless it timed out or the connection broke; read the
 /// session again to find out.
@@ -55,6 +56,25 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
 
+    /// Returns sessions that are in a state, newest first, that follow another one in this order. If that one changes meanwhile,
+    /// none is left out that did not change.
+    fn list_page<'a>(
+        &'a self,
+        state: Option<SessionState>,
+        after: Option<&'a SessionSummary>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move {
+            let mut sessions = self.list_in_state(state, usize::MAX).await?;
+            let follows = |session: &SessionSummary, last: &SessionSummary| {
+                (session.changed_ms, &session.id) < (last.changed_ms, &last.id)
+            };
+            sessions.retain(|session| after.is_none_or(|last| follows(session, last)));
+            sessions.truncate(limit);
+            Ok(sessions)
+        })
+    }
+
     /// Returns the ids with a prefix, sorted.
     fn ids<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>>;
 
@@ -69,6 +89,19 @@ pub trait Store: Send + Sync {
             sessions.reverse();
             Ok(sessions)
         })
+    }
+
+    /// Replaces the log of a session that nobody has claimed, and that has a number of entries. Its title, its attachments and
+    /// its parked work are removed. That cannot be undone. See [`redact_session`](super::redact_session).
+    fn replace_log<'a>(
+        &'a self,
+        id: &'a SessionId,
+        expected: u64,
+        entries: Vec<String>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let _ = (id, expected, entries);
+        let message = "the contents of this session store cannot be removed".to_owned();
+        Box::pin(async { Err(StoreError::Unusable { message, hint: None }) })
     }
 
     /// Returns the queue of work that programs share; `None` if the store has none.
@@ -123,6 +156,12 @@ pub trait Claim: Send {
         let _ = (sha256, content);
         let message = "this session store cannot keep attachments".to_owned();
         Box::pin(async { Err(StoreError::Unusable { message, hint: None }) })
+    }
+
+    /// Returns a token that is cancelled when the claim cannot be relied on any more, a while before somebody else may have the
+    /// session: whatever runs in it has to stop. `None` if a claim ends only with its process or its connection.
+    fn lost(&self) -> Option<CancellationToken> {
+        None
     }
 
     /// Returns once everything appended so far survives a power cut of this machine.

@@ -6,6 +6,7 @@ use super::id::SessionId;
 use super::session::{NewSession, SessionSummary};
 use patter_core::message::attachment::{AttachmentContents, attachments};
 use patter_core::message::conversation::Conversation;
+use patter_core::session::{Log, redacted_entries};
 use serde::Serialize;
 
 /// What a store contains.
@@ -43,6 +44,38 @@ pub async fn read_attachments(
         }
     }
     Ok(contents)
+}
+
+/// Removes the contents of a session permanently: what people and models said, arguments and results of calls, reasoning,
+/// attachments and errors. Its shape stays: runs, calls, times, tokens, costs and ends. Returns whether it had contents.
+///
+/// In a SQLite file, [`Store::compact`] afterwards makes sure that no page has remains of them; PostgreSQL removes them for
+/// good when it vacuums its tables, which compacting does too.
+pub async fn redact_session(store: &dyn Store, id: &SessionId, now_ms: u64) -> Result<bool, StoreError> {
+    let stored = store.read(id).await?;
+    let refused = |problem: &str, hint: String| StoreError::Unusable {
+        message: format!("session `{id}` {problem}"),
+        hint: Some(hint),
+    };
+    if stored.summary.is_experiment() {
+        return Err(refused(
+            "is an experiment, not a conversation",
+            format!("remove it with `patter sessions rm {id}`"),
+        ));
+    }
+    if stored.summary.state.is_open() {
+        let hint = format!("end it with `patter resume {id}`, or with `patter resume {id} --abandon`");
+        return Err(refused("has an unfinished run", hint));
+    }
+    let damaged = |error: &dyn std::fmt::Display| StoreError::Failed { message: format!("the log of `{id}`: {error}") };
+    let log = Log::read(&stored.entries).map_err(|error| damaged(&error))?;
+    if log.redacted_at().is_some() {
+        return Ok(false);
+    }
+    let redacted = redacted_entries(&stored.entries, now_ms).map_err(|error| damaged(&error))?;
+    let entries = redacted.iter().map(serde_json::to_string).collect::<Result<_, _>>();
+    store.replace_log(id, stored.summary.entries, entries.map_err(|error| damaged(&error))?).await?;
+    Ok(true)
 }
 
 /// What copying a session did.

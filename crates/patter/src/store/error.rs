@@ -53,6 +53,12 @@ pub enum StoreError {
         /// The holder of the claim, if known.
         holder: Option<String>,
     },
+    /// The store did not confirm the claim in time, so somebody else may have the session.
+    #[error("session `{id}` is no longer claimed: the session store did not answer in time")]
+    Lost {
+        /// The session.
+        id: SessionId,
+    },
     /// The log was changed by someone other than the holder of the claim.
     #[error("session `{id}` was changed by another writer: entry {expected} was expected to be the next")]
     Conflict {
@@ -95,6 +101,7 @@ impl StoreError {
                 Some(format!("write more of the id; matches include {}", ids.join(", ")))
             }
             Self::Busy { .. } => Some("wait until it ends, or fork the session".to_owned()),
+            Self::Lost { id } => Some(format!("if no other program continues the run, `patter resume {id}` does")),
             Self::Conflict { id, .. } => {
                 Some(format!("another program continued it; `patter sessions show {id}` shows what it did"))
             }

@@ -43,7 +43,7 @@ mod sqlite;
 mod postgres;
 
 pub use backend::{Claim, Store};
-pub use care::{Copied, StoreUsage, copy_session, read_attachments};
+pub use care::{Copied, StoreUsage, copy_session, read_attachments, redact_session};
 pub use error::StoreError;
 pub use find::find;
 pub use id::{SessionId, SessionIdError};
@@ -56,6 +56,29 @@ pub use work::{
 };
 
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Makes the way in which an address claims sessions, by locks or by leases (`claims=lease`), that of its database. Returns
+/// whether it was another one. Fails if the database is in use, or if it is a file.
+pub async fn change_claims(location: &StoreLocation) -> Result<bool, StoreError> {
+    match location {
+        StoreLocation::Postgres(url) => limit::with_timeout(postgres::change_mode(url)).await,
+        StoreLocation::Sqlite(_) => Err(StoreError::Unusable {
+            message: format!("the session store `{location}` is a file, whose sessions are claimed by locks"),
+            hint: Some("name a PostgreSQL database: `--store postgres://…?claims=lease`".to_owned()),
+        }),
+    }
+}
+
+/// Waits until sessions whose claims were dropped are free for others, and returns whether they are. A program calls it before
+/// it ends: leases outlive it, unlike locks.
+///
+/// ```
+/// assert!(patter::store::wait_for_releases(std::time::Duration::from_secs(2)));
+/// ```
+pub fn wait_for_releases(timeout: Duration) -> bool {
+    postgres::pending::wait(timeout)
+}
 
 /// Opens a store, and creates it if it does not exist.
 pub async fn open(location: &StoreLocation) -> Result<Arc<dyn Store>, StoreError> {

@@ -5,6 +5,7 @@
 
 use super::error::StoreError;
 use super::id::SessionId;
+use crate::model::ProviderLimit;
 use crate::tool::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,6 +53,12 @@ pub trait WorkQueue: Send + Sync {
 
     /// Returns the workers that reported in a while, in order of their names.
     fn workers(&self) -> BoxFuture<'_, Result<Vec<WorkerStatus>, StoreError>>;
+
+    /// Adds limits of providers that this process met to those that all know, and returns all that have not ended.
+    fn share_limits<'a>(&'a self, met: &'a [ProviderLimit]) -> BoxFuture<'a, Result<Vec<ProviderLimit>, StoreError>> {
+        let _ = met;
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }
 
 /// Work to add to a queue.
@@ -296,6 +303,12 @@ pub(super) fn work(row: WorkRow) -> Result<Work, StoreError> {
         worker,
         reason,
     })
+}
+
+/// Converts a row with a provider, how long its limit lasts and why.
+pub(super) fn provider_limit((provider, ends_in, reason): (String, i64, String)) -> ProviderLimit {
+    let ends_in = Duration::from_millis(u64::try_from(ends_in).unwrap_or_default());
+    ProviderLimit { provider, ends_in, reason }
 }
 
 /// Adds up rows with a state, how often it is there, and how long such work has been due.

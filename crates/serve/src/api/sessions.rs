@@ -13,7 +13,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use patter::drive::now_ms;
-use patter::session::{CallAnswer, Log};
+use patter::session::{CallAnswer, Log, SessionError};
 use patter::store::{NewSession, SessionId, SessionState, SessionSummary, read_attachments};
 use patter_core::message::attachment::{AttachmentContents, UserInput};
 use patter_core::message::conversation::ToolOutcome;
@@ -115,6 +115,9 @@ pub(super) async fn fork(
         Some(id) => parse_session_id(id, "session")?,
         None => SessionId::unique(now_ms()),
     };
+    if log.redacted_at().is_some() {
+        return Err(api_error(&SessionError::Redacted(summary.id)).into());
+    }
     let count = log.conversation().len();
     let messages = request.messages.unwrap_or(count);
     if messages > count {

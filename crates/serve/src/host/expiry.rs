@@ -5,9 +5,9 @@ use crate::token::Access;
 use patter::drive::now_ms;
 use patter::message::conversation::ToolOutcome;
 use patter::session::{CallAnswer, WaitingCall};
-use patter::store::{SessionId, SessionState};
+use patter::store::{SessionId, SessionState, SessionSummary, Store, StoreError};
 use patter_core::serve::{ApiError, Waiting};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Why a call is refused.
@@ -16,7 +16,6 @@ pub(super) const NOT_IN_TIME: &str = "nobody approved the call in time";
 impl Host {
     /// Refuses calls whose approval expired. Runs until the server stops.
     pub(crate) async fn expire_approvals(self: Arc<Self>) {
-        const MAX_SESSIONS: usize = 1000;
         let Some(store) = self.store.clone() else { return };
         // When the questions to people expire, by session, as of a change of the session.
         let mut questions: HashMap<SessionId, (u64, Option<u64>)> = HashMap::new();
@@ -26,9 +25,10 @@ impl Host {
             .await
             .is_some()
         {
-            let waiting = store.list_in_state(Some(SessionState::Waiting), MAX_SESSIONS).await.unwrap_or_default();
+            let waiting = all_waiting(&*store).await.unwrap_or_default();
             let expiry = patter::text::milliseconds(self.settings.approval_expiry);
-            questions.retain(|id, _| waiting.iter().any(|summary| summary.id == *id));
+            let ids: HashSet<_> = waiting.iter().map(|summary| &summary.id).collect();
+            questions.retain(|id, _| ids.contains(id));
             for summary in &waiting {
                 let known = questions.get(&summary.id).filter(|(changed, _)| *changed == summary.changed_ms);
                 let expires = match known {
@@ -94,5 +94,19 @@ impl Host {
             self.answer(&Access::default(), id, answers, Lifetime::Detached).await?;
         }
         Ok(())
+    }
+}
+
+/// Returns all sessions that wait for somebody, a page at a time.
+async fn all_waiting(store: &dyn Store) -> Result<Vec<SessionSummary>, StoreError> {
+    const PAGE: usize = 1000;
+    let mut waiting: Vec<SessionSummary> = Vec::new();
+    loop {
+        let page = store.list_page(Some(SessionState::Waiting), waiting.last(), PAGE).await?;
+        let is_last = page.len() < PAGE;
+        waiting.extend(page);
+        if is_last {
+            return Ok(waiting);
+        }
     }
 }

@@ -4,6 +4,7 @@ mod driver;
 mod error;
 mod expiry;
 mod joined;
+mod pace;
 mod request;
 mod running;
 mod start;

@@ -306,6 +306,7 @@ fn session_row(row: &mut Row, entry: &LogEntry) {
         LogEntry::Forked { from, messages } => ("forked", format!("{} messages of {from}", messages.len())),
         LogEntry::Requested { .. } => ("requested", String::new()),
         LogEntry::Rewound { messages } => ("undone", format!("{messages} messages are left")),
+        LogEntry::Redacted { .. } => ("redacted", "the contents were removed".to_owned()),
         LogEntry::RunRestored { .. } => ("restored", String::new()),
         _ => ("streamed", String::new()),
     };

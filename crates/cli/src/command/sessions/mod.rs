@@ -1,9 +1,10 @@
-//! `patter sessions`: lists, shows, exports, forks, removes and backs up sessions.
+//! `patter sessions`: lists, shows, exports, forks, removes, redacts and backs up sessions.
 
 mod export;
+mod redact;
 
 use super::Command;
-use crate::argument::parse_count;
+use crate::argument::{parse_age, parse_count};
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, fork_log, state, summary_json};
@@ -23,8 +24,9 @@ use std::fmt::Write;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// List, show, fork, export, delete and back up sessions
+/// List, show, fork, export, delete, redact and back up sessions
 ///
 /// Sessions are stored with the project, by default in `.patter/sessions.db`. A session is named by its id, by the start
 /// of it, or as `latest`.
@@ -35,6 +37,7 @@ use std::path::PathBuf;
                         patter sessions export 20261115-1930 --format recording -o bug.jsonl\n  \
                         patter sessions fork latest --at 4\n  \
                         patter sessions rm 20261115-1930\n  \
+                        patter sessions redact --older-than 90d --dry-run\n  \
                         patter sessions backup sessions-monday.db")]
 pub(crate) struct Sessions {
     #[command(subcommand)]
@@ -98,6 +101,24 @@ enum Action {
         #[command(flatten)]
         format: FormatOption<DataFormat>,
     },
+    /// Remove the contents of sessions permanently, and keep their shape
+    ///
+    /// What people and models said, arguments and results of calls, reasoning, attachments and errors are replaced by
+    /// `[redacted]`. Runs, calls with the names of their tools, times, tokens, costs and ends stay. This cannot be undone, and the
+    /// sessions cannot be continued, forked or compared. Sessions that are in use, or have an unfinished run, are not changed.
+    Redact {
+        /// Sessions
+        #[arg(required_unless_present = "older_than")]
+        sessions: Vec<String>,
+        /// All that have not changed for this time: 90d, 12h
+        #[arg(long, value_name = "TIME", value_parser = parse_age, conflicts_with = "sessions")]
+        older_than: Option<Duration>,
+        /// Only list them
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        format: FormatOption<DataFormat>,
+    },
     /// Copy all sessions to a new file, while they are in use
     ///
     /// The copy is a session store of its own, as of one moment: `--store FILE` uses it. Copying `sessions.db` itself is not
@@ -121,6 +142,7 @@ impl Command for Sessions {
                 Action::Show { format, .. }
                 | Action::Fork { format, .. }
                 | Action::Rm { format, .. }
+                | Action::Redact { format, .. }
                 | Action::Backup { format, .. },
             ) => self.or_own(format).error_format(),
             Some(Action::Export { format, .. }) => format.format.error_format(),
@@ -169,6 +191,10 @@ impl Command for Sessions {
                     let removed: Vec<_> = removed.iter().map(SessionId::as_str).collect();
                     ui::print(&format!("{:#}\n", json!({"removed": removed})))?;
                 }
+            }
+            Some(Action::Redact { sessions, older_than, dry_run, format }) => {
+                let redaction = runtime.block_on(redact::redact(store, sessions, *older_than, *dry_run))?;
+                redaction.show(self.or_own(format))?;
             }
             Some(Action::Backup { file, format }) => {
                 runtime.block_on(store.back_up(file))?;
@@ -219,7 +245,7 @@ const COLUMNS: [Column; 5] = [
 
 /// Returns the error of a word that is not a subcommand: a misspelt one, or a session.
 fn unknown_subcommand(word: &str) -> CommandError {
-    let hint = match nearest(word, ["show", "export", "fork", "rm", "backup"]) {
+    let hint = match nearest(word, ["show", "export", "fork", "rm", "redact", "backup"]) {
         Some(name) => format!("did you mean `patter sessions {name}`?"),
         None => {
             format!("show a session with `patter sessions show {word}`; `patter sessions --help` lists the subcommands")
@@ -265,6 +291,9 @@ async fn fork(
 ) -> Result<SessionId, CommandError> {
     let (stored, log) = read(store, text).await?;
     let from = stored.summary.id.clone();
+    if log.redacted_at().is_some() {
+        return Err(SessionError::Redacted(from).into());
+    }
     let count = log.conversation().len();
     let wanted = at.map_or(count, |at| at.get() as usize);
     if wanted > count {
@@ -289,6 +318,10 @@ fn show(summary: &SessionSummary, log: &Log, full: bool) -> String {
     let mut out = format!("{DIM}session {}, agent {}{DIM:#}\n", summary.id, summary.agent);
     if let Some(from) = &summary.forked_from {
         let _ = writeln!(out, "{DIM}forked from {from}{DIM:#}");
+    }
+    if let Some(at) = log.redacted_at() {
+        let age = ui::format_age(now_ms().saturating_sub(at));
+        let _ = writeln!(out, "{DIM}its contents were removed {age} ago{DIM:#}");
     }
     for (index, message) in log.conversation().iter().enumerate() {
         let number = format!("{DIM}{:>3}{DIM:#}", index + 1);

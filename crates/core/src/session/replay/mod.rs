@@ -206,6 +206,9 @@ impl<'c> Comparer<'c> {
                     self.compare_outcomes(&path);
                 }
             }
+            LogEntry::Redacted { .. } => {
+                return Err(self.log.error("the contents of the session were removed, so it cannot be compared"));
+            }
             other => {
                 if let LogEntry::RunRestored { run, .. } = &other {
                     self.replayed.remove(run);

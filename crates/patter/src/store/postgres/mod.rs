@@ -3,22 +3,32 @@
 mod attachment;
 mod batch;
 mod claims;
+mod lease;
+mod leases;
+mod locks;
+mod mode;
+mod pool;
 mod queue;
+mod redact;
 mod server;
 mod setup;
 
-use self::claims::{Claimed, Claims};
+pub(super) use self::claims::pending;
+pub(super) use self::mode::change_mode;
+
+use self::claims::{Claimed, Claims, PendingRelease};
+use self::lease::Fence;
+use self::pool::Pool;
 use self::queue::Wakeups;
-use self::server::{Server, application_name, configure, is_connection_lost};
+use self::server::{Server, is_connection_lost};
 use self::setup::prepare;
 use super::backend::{Claim, Store};
 use super::care::StoreUsage;
 use super::error::StoreError;
 use super::find::not_found;
-use super::holder::holder;
 use super::id::{SessionId, is_id_text};
-use super::limit::{CONNECT_TIMEOUT, LOCK_PAUSES_MS, with_timeout};
-use super::location::PostgresUrl;
+use super::limit::{LOCK_PAUSES_MS, with_timeout};
+use super::location::{ClaimMode, PostgresUrl};
 use super::row::{
     EntryRow, SummaryRow, UsageRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64,
     usage,
@@ -26,24 +36,32 @@ use super::row::{
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use super::work::WorkQueue;
 use crate::tool::BoxFuture;
-use sqlx::ConnectOptions;
-use sqlx::postgres::{PgPool, PgPoolOptions};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
-/// The maximum number of connections for operations without a claim. With that of the claims, and the one that waits for
-/// work, a process has at most four.
-const MAX_POOL: u32 = 2;
+/// Executes a statement, and returns all its rows.
+macro_rules! fetch_all {
+    ($store:expr, $query:expr) => {{
+        let failed = |error: sqlx::Error| $store.server.failed(&error);
+        let mut statements = $store.pool.get().await.map_err(failed)?;
+        let rows = $query.persistent(statements.named).fetch_all(statements.on()).await.map_err(failed)?;
+        statements.commit().await.map_err(failed)?;
+        rows
+    }};
+}
+use fetch_all;
 
 /// A session store in the schema `patter` of a PostgreSQL database.
 ///
 /// A claim is an advisory lock. All claims of a process share one connection, which also carries their appends: whoever lost
-/// the lock has lost the connection too. (So a pooler that assigns a connection per transaction cannot be used.)
+/// the lock has lost the connection too. A pooler that assigns a connection per transaction keeps no locks: behind it, claims
+/// are leases.
 pub(super) struct PostgresStore {
     server: Arc<Server>,
     /// For operations without a claim.
-    pool: PgPool,
+    pool: Pool,
     claims: Claims,
     wakeups: Wakeups,
 }
@@ -52,22 +70,21 @@ struct PostgresClaim {
     id: SessionId,
     next: u64,
     server: Arc<Server>,
-    pool: PgPool,
+    pool: Pool,
     claims: Claims,
+    /// `None` if claims are locks.
+    fence: Option<Arc<Fence>>,
 }
 
 impl PostgresStore {
     pub(super) async fn open(url: &PostgresUrl) -> Result<Self, StoreError> {
-        let mut options = url.options()?.disable_statement_logging();
-        if options.get_application_name().is_none() {
-            options = options.application_name(&application_name(&holder()));
-        }
-        let pool = PgPoolOptions::new().max_connections(MAX_POOL).acquire_timeout(CONNECT_TIMEOUT);
-        let pool = pool.after_connect(|connection, _| Box::pin(configure(connection)));
-        let pool = pool.connect_lazy_with(options.clone());
-        let server = Arc::new(Server { options, address: url.to_string() });
+        let server = Arc::new(Server::new(url)?);
+        let pool = Pool::new(&server);
         let (connection, connection_id) = with_timeout(prepare(&server)).await?;
-        let claims = Claims::start(Arc::clone(&server), connection, connection_id);
+        let claims = match url.claims {
+            ClaimMode::Lock => locks::start(Arc::clone(&server), connection, connection_id),
+            ClaimMode::Lease(length) => leases::start(Arc::clone(&server), length)?,
+        };
         Ok(Self { server, pool, claims, wakeups: Wakeups::default() })
     }
 
@@ -75,7 +92,7 @@ impl PostgresStore {
     async fn claim_free(&self, id: &SessionId) -> Result<Box<dyn Claim>, StoreError> {
         for pause in LOCK_PAUSES_MS.into_iter().map(Some).chain([None]) {
             match self.claims.claim(id).await? {
-                Claimed::Yes(entries) => return Ok(self.claimed(id.clone(), entries)),
+                Claimed::Yes(entries, fence) => return Ok(self.claimed(id.clone(), entries, fence)),
                 Claimed::No => return Err(not_found(self, id.as_str()).await),
                 Claimed::BusyHere => break,
                 Claimed::Busy => {}
@@ -84,13 +101,13 @@ impl PostgresStore {
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
         }
-        Err(self.server.busy(&self.pool, id).await)
+        Err(busy(&self.server, &self.pool, id).await)
     }
 
-    fn claimed(&self, id: SessionId, next: u64) -> Box<dyn Claim> {
+    fn claimed(&self, id: SessionId, next: u64, fence: Option<Arc<Fence>>) -> Box<dyn Claim> {
         tracing::debug!(session = %id, entries = next, "session claimed");
         let server = Arc::clone(&self.server);
-        Box::new(PostgresClaim { id, next, server, pool: self.pool.clone(), claims: self.claims.clone() })
+        Box::new(PostgresClaim { id, next, server, pool: self.pool.clone(), claims: self.claims.clone(), fence })
     }
 }
 
@@ -104,7 +121,7 @@ impl Store for PostgresStore {
             check_entries(&new.entries)?;
             let id = new.id.clone();
             match self.claims.create(new, now_ms).await? {
-                Claimed::Yes(entries) => Ok(self.claimed(id, entries)),
+                Claimed::Yes(entries, fence) => Ok(self.claimed(id, entries, fence)),
                 // The lock of a holder of the same id that was just killed.
                 Claimed::Busy => self.claim_free(&id).await,
                 Claimed::No | Claimed::BusyHere => Err(StoreError::Exists { id }),
@@ -118,20 +135,21 @@ impl Store for PostgresStore {
 
     fn read_from<'a>(&'a self, id: &'a SessionId, first: u64) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
         Box::pin(with_timeout(async move {
-            const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
             const SUMMARY: &str = concat!("SELECT ", summary_columns!(), " FROM patter.sessions WHERE id = $1");
             const ENTRIES: &str =
                 "SELECT number, entry FROM patter.entries WHERE session = $1 AND number >= $2 ORDER BY number";
             let failed = |error: sqlx::Error| self.server.failed(&error);
             // One transaction, so that summary and entries are consistent.
-            let mut transaction = self.pool.begin_with(SNAPSHOT).await.map_err(failed)?;
-            let query = sqlx::query_as::<_, SummaryRow>(SUMMARY).bind(id.as_str());
-            let Some(row) = query.fetch_optional(&mut *transaction).await.map_err(failed)? else {
-                drop(transaction);
+            let mut statements = self.pool.snapshot().await.map_err(failed)?;
+            let query = sqlx::query_as::<_, SummaryRow>(SUMMARY).bind(id.as_str()).persistent(statements.named);
+            let Some(row) = query.fetch_optional(statements.on()).await.map_err(failed)? else {
+                statements.commit().await.map_err(failed)?;
                 return Err(not_found(self, id.as_str()).await);
             };
             let query = sqlx::query_as::<_, EntryRow>(ENTRIES).bind(id.as_str()).bind(to_i64(first));
-            stored_session(row, first, query.fetch_all(&mut *transaction).await.map_err(failed)?)
+            let rows = query.persistent(statements.named).fetch_all(statements.on()).await.map_err(failed)?;
+            statements.commit().await.map_err(failed)?;
+            stored_session(row, first, rows)
         }))
     }
 
@@ -141,13 +159,21 @@ impl Store for PostgresStore {
         sha256: &'a str,
     ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         Box::pin(with_timeout(async move {
-            attachment::find(&self.pool, id, sha256).await.map_err(|error| self.server.failed(&error))
+            let failed = |error: sqlx::Error| self.server.failed(&error);
+            let mut statements = self.pool.get().await.map_err(failed)?;
+            let found = attachment::find(&mut statements, id, sha256).await.map_err(failed)?;
+            statements.commit().await.map_err(failed)?;
+            Ok(found)
         }))
     }
 
     fn attachments<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         Box::pin(with_timeout(async move {
-            attachment::list(&self.pool, id).await.map_err(|error| self.server.failed(&error))
+            let failed = |error: sqlx::Error| self.server.failed(&error);
+            let mut statements = self.pool.get().await.map_err(failed)?;
+            let found = attachment::list(&mut statements, id).await.map_err(failed)?;
+            statements.commit().await.map_err(failed)?;
+            Ok(found)
         }))
     }
 
@@ -156,16 +182,26 @@ impl Store for PostgresStore {
         state: Option<SessionState>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        self.list_page(state, None, limit)
+    }
+
+    fn list_page<'a>(
+        &'a self,
+        state: Option<SessionState>,
+        after: Option<&'a SessionSummary>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(with_timeout(async move {
             const LIST: &str = concat!(
                 "SELECT ",
                 summary_columns!(),
-                " FROM patter.sessions WHERE $2::text IS NULL OR state = $2 ORDER BY changed_ms DESC, id DESC LIMIT $1"
+                " FROM patter.sessions WHERE ($2::text IS NULL OR state = $2)
+                  AND ($3::bigint IS NULL OR (changed_ms, id) < ($3, $4)) ORDER BY changed_ms DESC, id DESC LIMIT $1"
             );
             let query = sqlx::query_as::<_, SummaryRow>(LIST).bind(to_i64(limit as u64));
             let query = query.bind(state.map(SessionState::as_str));
-            let rows = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
-            summaries(rows)
+            let query = query.bind(after.map(|last| to_i64(last.changed_ms))).bind(after.map(|last| last.id.as_str()));
+            summaries(fetch_all!(self, query))
         }))
     }
 
@@ -177,24 +213,32 @@ impl Store for PostgresStore {
                 return Ok(Vec::new());
             }
             let query = sqlx::query_scalar::<_, String>(IDS).bind(prefix).bind(to_i64(limit as u64));
-            let ids = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
-            session_ids(&ids)
+            session_ids(&fetch_all!(self, query))
         }))
     }
 
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(with_timeout(async move {
             let failed = |error: sqlx::Error| self.server.failed(&error);
-            let mut transaction = self.pool.begin().await.map_err(failed)?;
-            self.server.lock(&mut transaction, id).await?;
+            let mut statements = self.pool.begin().await.map_err(failed)?;
+            self.server.lock(&mut statements, id).await?;
             let query = sqlx::query("DELETE FROM patter.sessions WHERE id = $1").bind(id.as_str());
-            let done = query.execute(&mut *transaction).await.map_err(failed)?;
-            transaction.commit().await.map_err(failed)?;
+            let done = query.persistent(statements.named).execute(statements.on()).await.map_err(failed)?;
+            statements.commit().await.map_err(failed)?;
             match done.rows_affected() {
                 0 => Err(not_found(self, id.as_str()).await),
                 _ => Ok(()),
             }
         }))
+    }
+
+    fn replace_log<'a>(
+        &'a self,
+        id: &'a SessionId,
+        expected: u64,
+        entries: Vec<String>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(with_timeout(self.replace_entries(id, expected, entries)))
     }
 
     fn list_unchanged_since(&self, moment_ms: u64) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
@@ -205,7 +249,7 @@ impl Store for PostgresStore {
                 " FROM patter.sessions WHERE changed_ms < $1 ORDER BY changed_ms, id"
             );
             let query = sqlx::query_as::<_, SummaryRow>(LIST).bind(to_i64(moment_ms));
-            summaries(query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?)
+            summaries(fetch_all!(self, query))
         }))
     }
 
@@ -215,7 +259,8 @@ impl Store for PostgresStore {
                 pg_total_relation_size('patter.sessions') + pg_total_relation_size('patter.entries') \
                 + pg_total_relation_size('patter.attachments'), 0::bigint FROM patter.sessions";
             let query = sqlx::query_as::<_, UsageRow>(USAGE);
-            Ok(usage(query.fetch_one(&self.pool).await.map_err(|error| self.server.failed(&error))?))
+            let row = fetch_all!(self, query).into_iter().next();
+            Ok(row.map(usage).unwrap_or_default())
         }))
     }
 
@@ -224,8 +269,10 @@ impl Store for PostgresStore {
             let failed = |error: sqlx::Error| self.server.failed(&error);
             let mut connection = self.server.connect().await?;
             // It takes as long as the tables are large, so it has no time limit but Ctrl-C.
-            sqlx::query("SET statement_timeout = 0").execute(&mut connection).await.map_err(failed)?;
-            let vacuum = sqlx::query("VACUUM patter.sessions, patter.entries, patter.attachments");
+            if self.server.claims == ClaimMode::Lock {
+                sqlx::raw_sql("SET statement_timeout = 0").execute(&mut connection).await.map_err(failed)?;
+            }
+            let vacuum = sqlx::raw_sql("VACUUM patter.sessions, patter.entries, patter.attachments");
             vacuum.execute(&mut connection).await.map_err(failed)?;
             Ok(())
         })
@@ -265,7 +312,7 @@ impl Claim for PostgresClaim {
                     (Err(StoreError::Busy { .. }), Some(pause)) => {
                         tokio::time::sleep(Duration::from_millis(pause)).await;
                     }
-                    (Err(StoreError::Busy { .. }), None) => return Err(self.server.busy(&self.pool, &self.id).await),
+                    (Err(StoreError::Busy { .. }), None) => return Err(busy(&self.server, &self.pool, &self.id).await),
                     (Err(error), _) => return Err(error),
                 }
             }
@@ -277,9 +324,10 @@ impl Claim for PostgresClaim {
     fn attach<'a>(&'a mut self, sha256: &'a str, content: Arc<[u8]>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(with_timeout(async move {
             // Adding a content twice changes nothing, so it is repeated if the connection broke.
-            let mut added = attachment::insert(&self.pool, &self.id, sha256, &content).await;
+            let fence = self.fence.as_deref();
+            let mut added = attachment::insert(&self.pool, &self.id, sha256, &content, fence).await;
             if added.as_ref().is_err_and(is_connection_lost) {
-                added = attachment::insert(&self.pool, &self.id, sha256, &content).await;
+                added = attachment::insert(&self.pool, &self.id, sha256, &content, fence).await;
             }
             match added.map_err(|error| self.server.failed(&error))? {
                 true => Ok(()),
@@ -287,10 +335,24 @@ impl Claim for PostgresClaim {
             }
         }))
     }
+
+    fn lost(&self) -> Option<CancellationToken> {
+        self.fence.as_ref().map(|fence| fence.lease().lost.clone())
+    }
 }
 
 impl Drop for PostgresClaim {
     fn drop(&mut self) {
-        self.claims.release(self.id.clone());
+        // A lock ends with the process; a lease does not.
+        let pending = self.fence.as_ref().map(|_| PendingRelease::new());
+        self.claims.release(self.id.clone(), pending);
     }
+}
+
+/// Returns the error that somebody else has a session, and who.
+async fn busy(server: &Server, pool: &Pool, id: &SessionId) -> StoreError {
+    let Ok(mut statements) = pool.get().await else { return StoreError::Busy { id: id.clone(), holder: None } };
+    let error = server.busy(&mut statements, id).await;
+    let _ = statements.commit().await;
+    error
 }

@@ -1,24 +1,29 @@
 //! The queue of work. All times are those of the server, whose clock is the same for all workers.
 
-use super::PostgresStore;
 use super::server::configure;
+use super::{PostgresStore, fetch_all};
+use crate::model::ProviderLimit;
 use crate::store::error::StoreError;
 use crate::store::limit::{CONNECT_TIMEOUT, with_timeout};
+use crate::store::location::ClaimMode;
 use crate::store::row::to_i64;
 use crate::store::work::{
     CANCELLED, NewWork, QueueCounts, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow,
-    WorkState, WorkerInfo, WorkerReport, WorkerStatus, change_of, counts, work, work_columns,
+    WorkState, WorkerInfo, WorkerReport, WorkerStatus, change_of, counts, provider_limit, work, work_columns,
 };
 use crate::store::{SessionId, error};
 use crate::tool::BoxFuture;
+use patter_core::text::milliseconds;
+use sqlx::Row;
 use sqlx::postgres::{PgListener, PgPoolOptions, PgRow};
-use sqlx::{Acquire, Row};
 use std::time::Duration;
 
 /// The channel on which workers are woken. What there is to do is in the table.
 const CHANNEL: &str = "patter_work";
 /// The advisory lock held while work is taken, so that limits are those of all workers together: "PatW".
 const TAKE_LOCK: i64 = 0x5061_7457;
+/// How often to look for work if nobody can be woken: a pooler does not pass on notifications.
+const POLL: Duration = Duration::from_secs(1);
 /// How long to wait before listening again.
 const LISTEN_PAUSE: Duration = Duration::from_secs(5);
 
@@ -121,6 +126,20 @@ const PUT_BACK: &str = concat!(
     SELECT pg_notify('patter_work', '')::text FROM put_back LIMIT 1"
 );
 
+const ADD_LIMITS: &str = concat!(
+    "INSERT INTO patter.provider_limits (provider, until_ms, reason)
+    SELECT provider, now + ends_in, reason FROM (SELECT ",
+    now!(),
+    " AS now) AS clock, unnest($1::text[], $2::bigint[], $3::text[]) AS met (provider, ends_in, reason)
+    ON CONFLICT (provider) DO UPDATE SET until_ms = EXCLUDED.until_ms, reason = EXCLUDED.reason
+    WHERE provider_limits.until_ms < EXCLUDED.until_ms"
+);
+const LIMITS: &str = concat!(
+    "SELECT provider, until_ms - now, reason FROM patter.provider_limits, (SELECT ",
+    now!(),
+    " AS now) AS clock WHERE until_ms > now ORDER BY provider"
+);
+
 /// Waits for notifications, with a connection of its own that exists once somebody waits.
 #[derive(Default)]
 pub(super) struct Wakeups(tokio::sync::Mutex<Option<PgListener>>);
@@ -144,7 +163,7 @@ impl WorkQueue for PostgresStore {
                 .bind(new.session.as_str())
                 .bind(&new.agent);
             let query = query.bind(&new.tenant).bind(&new.task).bind(&new.worker);
-            let added = query.fetch_optional(&self.pool).await.map_err(|error| self.server.failed(&error))?;
+            let added = fetch_all!(self, query).into_iter().next();
             Ok(added.and_then(|(id, _)| u64::try_from(id).ok()))
         }))
     }
@@ -156,15 +175,14 @@ impl WorkQueue for PostgresStore {
             let agent_limits: Vec<_> = request.agents.values().map(|most| most.map(i64::from)).collect();
             let tenants: Vec<_> = request.tenants.keys().cloned().collect();
             let tenant_limits: Vec<_> = request.tenants.values().map(|most| i64::from(*most)).collect();
-            let mut connection = self.pool.acquire().await.map_err(failed)?;
-            let mut transaction = connection.begin().await.map_err(failed)?;
-            let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(TAKE_LOCK);
-            lock.execute(&mut *transaction).await.map_err(failed)?;
+            let mut statements = self.pool.begin().await.map_err(failed)?;
+            let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(TAKE_LOCK).persistent(statements.named);
+            lock.execute(statements.on()).await.map_err(failed)?;
             let query = sqlx::query(TAKE).bind(&request.worker).bind(agents).bind(agent_limits).bind(tenants);
             let query = query.bind(tenant_limits).bind(request.session.as_ref().map(SessionId::as_str));
-            let query = query.bind(to_i64(request.limit as u64));
-            let rows = query.fetch_all(&mut *transaction).await.map_err(failed)?;
-            transaction.commit().await.map_err(failed)?;
+            let query = query.bind(to_i64(request.limit as u64)).persistent(statements.named);
+            let rows = query.fetch_all(statements.on()).await.map_err(failed)?;
+            statements.commit().await.map_err(failed)?;
             self.read_work(&rows)
         }))
     }
@@ -185,8 +203,7 @@ impl WorkQueue for PostgresStore {
                     query.bind(later_ms).bind(attempts).bind(reason)
                 }
             };
-            let settled = query.fetch_optional(&self.pool).await.map_err(|error| self.server.failed(&error))?;
-            Ok(settled.is_some())
+            Ok(!fetch_all!(self, query).is_empty())
         }))
     }
 
@@ -201,8 +218,7 @@ impl WorkQueue for PostgresStore {
             let query = sqlx::query(LIST).bind(filter.state.map(WorkState::as_str));
             let query = query.bind(filter.session.as_ref().map(SessionId::as_str)).bind(&filter.key);
             let query = query.bind(&filter.worker).bind(to_i64(limit as u64));
-            let rows = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
-            self.read_work(&rows)
+            self.read_work(&fetch_all!(self, query))
         }))
     }
 
@@ -211,7 +227,7 @@ impl WorkQueue for PostgresStore {
             const COUNTS: &str =
                 concat!("SELECT state, count(*), ", now!(), " - min(due_ms) FROM patter.work GROUP BY state");
             let query = sqlx::query_as::<_, (String, i64, i64)>(COUNTS);
-            Ok(counts(query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?))
+            Ok(counts(fetch_all!(self, query)))
         }))
     }
 
@@ -239,8 +255,7 @@ impl WorkQueue for PostgresStore {
                 WorkChange::Cancel => CANCEL,
             };
             let query = sqlx::query(statement).bind(to_i64(id));
-            let changed = query.fetch_optional(&self.pool).await.map_err(|error| self.server.failed(&error))?;
-            Ok(changed.is_some())
+            Ok(!fetch_all!(self, query).is_empty())
         }))
     }
 
@@ -248,13 +263,15 @@ impl WorkQueue for PostgresStore {
         Box::pin(with_timeout(async move {
             const LIST: &str = "SELECT id FROM patter.work WHERE worker = $1 AND state = 'running' AND reason = $2";
             let query = sqlx::query_scalar::<_, i64>(LIST).bind(worker).bind(CANCELLED);
-            let ids = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
-            Ok(ids.into_iter().filter_map(|id| u64::try_from(id).ok()).collect())
+            Ok(fetch_all!(self, query).into_iter().filter_map(|id| u64::try_from(id).ok()).collect())
         }))
     }
 
     fn wait(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
+            if self.server.claims != ClaimMode::Lock {
+                return tokio::time::sleep(POLL).await;
+            }
             let mut listener = self.wakeups.0.lock().await;
             let woken = async {
                 let connected = match listener.take() {
@@ -277,30 +294,34 @@ impl WorkQueue for PostgresStore {
             let about = Registered { about: report.about, connections: self.server.unique_name().map(str::to_owned) };
             let about = serde_json::to_string(&about).map_err(|error| damaged(&report.worker, &error))?;
             let timeout_ms = i64::try_from(report.timeout.as_millis()).unwrap_or(i64::MAX / 4);
-            let mut connection = self.pool.acquire().await.map_err(failed)?;
-            let query = sqlx::query(REPORT).bind(&report.worker).bind(about);
-            query.execute(&mut *connection).await.map_err(failed)?;
-            let query = sqlx::query(GONE).bind(&report.worker).bind(timeout_ms);
-            query.execute(&mut *connection).await.map_err(failed)?;
-            let query = sqlx::query(PUT_BACK).bind(i64::from(report.max_attempts));
-            query.execute(&mut *connection).await.map_err(failed)?;
-            Ok(())
+            let mut statements = self.pool.get().await.map_err(failed)?;
+            let queries = [
+                sqlx::query(REPORT).bind(&report.worker).bind(about),
+                sqlx::query(GONE).bind(&report.worker).bind(timeout_ms),
+                sqlx::query(PUT_BACK).bind(i64::from(report.max_attempts)),
+            ];
+            for query in queries {
+                query.persistent(statements.named).execute(statements.on()).await.map_err(failed)?;
+            }
+            statements.commit().await.map_err(failed)
         }))
     }
 
     fn leave<'a>(&'a self, worker: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(with_timeout(async move {
             let failed = |error: sqlx::Error| self.server.failed(&error);
+            let mut statements = self.pool.get().await.map_err(failed)?;
             let query = sqlx::query("DELETE FROM patter.workers WHERE id = $1").bind(worker);
-            query.execute(&self.pool).await.map_err(failed)?;
+            query.persistent(statements.named).execute(statements.on()).await.map_err(failed)?;
             // It stopped properly, so nothing failed.
             const PUT_BACK_ITS: &str = concat!(
                 "UPDATE patter.work SET worker = NULL, state = 'queued', attempts = attempts - 1, due_ms = ",
                 now!(),
                 " WHERE state = 'running' AND worker = $1"
             );
-            sqlx::query(PUT_BACK_ITS).bind(worker).execute(&self.pool).await.map_err(failed)?;
-            Ok(())
+            let query = sqlx::query(PUT_BACK_ITS).bind(worker).persistent(statements.named);
+            query.execute(statements.on()).await.map_err(failed)?;
+            statements.commit().await.map_err(failed)
         }))
     }
 
@@ -313,7 +334,7 @@ impl WorkQueue for PostgresStore {
                   FROM patter.workers ORDER BY started_ms, id"
             );
             let query = sqlx::query_as::<_, (String, String, i64, i64, i64)>(WORKERS);
-            let rows = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
+            let rows = fetch_all!(self, query);
             let number = |number: i64| u64::try_from(number).unwrap_or_default();
             let status = |(id, about, started_ms, seen_ago_ms, running): (String, String, i64, i64, i64)| {
                 let about: WorkerInfo = serde_json::from_str(&about).map_err(|error| damaged(&id, &error))?;
@@ -321,6 +342,19 @@ impl WorkQueue for PostgresStore {
                 Ok(WorkerStatus { id, about, started_ms, seen_ago_ms: number(seen_ago_ms), running: number(running) })
             };
             rows.into_iter().map(status).collect()
+        }))
+    }
+
+    fn share_limits<'a>(&'a self, met: &'a [ProviderLimit]) -> BoxFuture<'a, Result<Vec<ProviderLimit>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            if !met.is_empty() {
+                let query = sqlx::query(ADD_LIMITS).bind(met.iter().map(|limit| &*limit.provider).collect::<Vec<_>>());
+                let query = query.bind(met.iter().map(|limit| to_i64(milliseconds(limit.ends_in))).collect::<Vec<_>>());
+                let query = query.bind(met.iter().map(|limit| &*limit.reason).collect::<Vec<_>>());
+                fetch_all!(self, query);
+            }
+            let rows = fetch_all!(self, sqlx::query_as::<_, (String, i64, String)>(LIMITS));
+            Ok(rows.into_iter().map(provider_limit).collect())
         }))
     }
 }

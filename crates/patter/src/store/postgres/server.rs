@@ -1,13 +1,16 @@
 //! Connections to a PostgreSQL server, and what its errors mean.
 
+use super::pool::Statements;
 use crate::os_error::describe;
 use crate::store::error::StoreError;
+use crate::store::holder::holder;
 use crate::store::id::SessionId;
 use crate::store::limit::{
     CONNECT_TIMEOUT, LOCK_PAUSES_MS, RETRY_PAUSE, has_no_descriptors, is_out_of_descriptors, out_of_descriptors,
 };
-use sqlx::postgres::{PgConnectOptions, PgExecutor};
-use sqlx::{Connection, PgConnection};
+use crate::store::location::{ClaimMode, PostgresUrl};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection};
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
@@ -34,6 +37,15 @@ const SETTINGS: &str = "
 
 /// An advisory lock on a session that ends with the transaction.
 const LOCK: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended('patter session ' || $1, 0))";
+/// Whether a session can be changed by others than its owner. The row is locked until the transaction ends.
+const LOCK_ROW: &str = "
+    SELECT NOT EXISTS (
+        SELECT FROM patter.leases
+        WHERE owner = session.owner AND until_ms > (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+    FROM patter.sessions AS session WHERE id = $1 FOR UPDATE";
+const OWNER: &str = "
+    SELECT leases.owner FROM patter.sessions AS session JOIN patter.leases ON leases.owner = session.owner
+    WHERE session.id = $1";
 /// Ends the connection with an id, if it has the lock of a session.
 const END: &str = "
     WITH wanted AS (SELECT hashtextextended('patter session ' || $1, 0) AS key)
@@ -57,11 +69,27 @@ pub(super) struct Server {
     pub(super) options: PgConnectOptions,
     /// The address without secrets.
     pub(super) address: String,
+    pub(super) claims: ClaimMode,
 }
 
 impl Server {
-    /// Returns the name of the connections, if nobody else's have the same.
+    pub(super) fn new(url: &PostgresUrl) -> Result<Self, StoreError> {
+        let mut options = url.options()?.disable_statement_logging();
+        if options.get_application_name().is_none() {
+            options = options.application_name(&application_name(&holder()));
+        }
+        if url.claims != ClaimMode::Lock {
+            // A setting that poolers do not know.
+            options = options.extra_float_digits(None).statement_cache_capacity(0);
+        }
+        Ok(Self { options, address: url.to_string(), claims: url.claims })
+    }
+
+    /// Returns the name of the connections, if nobody else's have the same: those of a pooler are everyone's.
     pub(super) fn unique_name(&self) -> Option<&str> {
+        if self.claims != ClaimMode::Lock {
+            return None;
+        }
         let name = self.options.get_application_name()?;
         (name.starts_with(APPLICATION_PREFIX) && name.contains(APPLICATION_SUFFIX)).then_some(name)
     }
@@ -81,7 +109,9 @@ impl Server {
         loop {
             let connect = async {
                 let mut connection = PgConnection::connect_with(&self.options).await?;
-                configure(&mut connection).await?;
+                if self.claims == ClaimMode::Lock {
+                    configure(&mut connection).await?;
+                }
                 Ok(connection)
             };
             match timeout_at(deadline, connect).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
@@ -94,25 +124,28 @@ impl Server {
         }
     }
 
-    /// Locks a session until the transaction ends. Waits a moment for a holder that was just killed.
-    pub(super) async fn lock(&self, connection: &mut PgConnection, id: &SessionId) -> Result<(), StoreError> {
+    /// Makes sure that nobody claims a session until the transaction ends. Waits a moment for a holder that was just killed.
+    pub(super) async fn lock(&self, statements: &mut Statements, id: &SessionId) -> Result<(), StoreError> {
         let failed = |error: sqlx::Error| self.failed(&error);
+        let statement = if self.claims == ClaimMode::Lock { LOCK } else { LOCK_ROW };
         for pause in LOCK_PAUSES_MS.into_iter().map(Some).chain([None]) {
-            let locked = sqlx::query_scalar::<_, bool>(LOCK).bind(id.as_str());
-            if locked.fetch_one(&mut *connection).await.map_err(failed)? {
+            let locked = sqlx::query_scalar::<_, bool>(statement).bind(id.as_str()).persistent(statements.named);
+            // A session that does not exist has no row.
+            if locked.fetch_optional(statements.on()).await.map_err(failed)?.unwrap_or(true) {
                 return Ok(());
             }
             if let Some(pause) = pause {
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
         }
-        Err(self.busy(connection, id).await)
+        Err(self.busy(statements, id).await)
     }
 
     /// Returns the error that somebody else has a session, and who.
-    pub(super) async fn busy(&self, executor: impl PgExecutor<'_>, id: &SessionId) -> StoreError {
-        let holder = sqlx::query_scalar::<_, Option<String>>(HOLDER).bind(id.as_str());
-        let holder = holder.fetch_optional(executor).await.ok().flatten().flatten();
+    pub(super) async fn busy(&self, statements: &mut Statements, id: &SessionId) -> StoreError {
+        let statement = if self.claims == ClaimMode::Lock { HOLDER } else { OWNER };
+        let holder = sqlx::query_scalar::<_, Option<String>>(statement).bind(id.as_str()).persistent(statements.named);
+        let holder = holder.fetch_optional(statements.on()).await.ok().flatten().flatten();
         let holder = holder.map(|name| {
             let (name, _) = name.rsplit_once(APPLICATION_SUFFIX).unwrap_or((&name, ""));
             name.strip_prefix(APPLICATION_PREFIX).unwrap_or(name).to_owned()
@@ -172,11 +205,17 @@ impl Server {
 }
 
 /// Returns a new name for the connections of a process.
-pub(super) fn application_name(holder: &str) -> String {
+fn application_name(holder: &str) -> String {
     let unique = format!("{APPLICATION_SUFFIX}{:08x}", RandomState::new().hash_one(holder) >> 32);
     let most = MAX_APPLICATION_NAME - unique.len();
     let name: String = format!("{APPLICATION_PREFIX}{holder}").chars().filter(char::is_ascii).take(most).collect();
     name + &unique
+}
+
+/// Returns a new name for a lease of this process.
+pub(super) fn unique_owner() -> String {
+    let random = |part: &str| RandomState::new().hash_one(part);
+    format!("{}{APPLICATION_SUFFIX}{:016x}{:016x}", holder(), random("high"), random("low"))
 }
 
 pub(super) async fn configure(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
@@ -187,7 +226,8 @@ pub(super) async fn configure(connection: &mut PgConnection) -> Result<(), sqlx:
 pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) => true,
-        error => has_code(error, &["57P01", "57P02", "57P05", "25P03", "08000", "08003", "08006"]),
+        // The last one is how PgBouncer reports that a connection behind it broke.
+        error => has_code(error, &["57P01", "57P02", "57P05", "25P03", "08000", "08003", "08006", "08P01"]),
     }
 }
 

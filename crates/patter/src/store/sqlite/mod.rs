@@ -4,11 +4,13 @@ mod attachment;
 mod file;
 mod queue;
 mod readers;
+mod redact;
 mod statements;
 mod writer;
 
 use self::file::SqliteFile;
 use self::readers::Readers;
+use self::redact::Replaced;
 use self::writer::{Change, Writer};
 use super::backend::{Claim, Store};
 use super::care::StoreUsage;
@@ -173,15 +175,26 @@ impl Store for SqliteStore {
         state: Option<SessionState>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        self.list_page(state, None, limit)
+    }
+
+    fn list_page<'a>(
+        &'a self,
+        state: Option<SessionState>,
+        after: Option<&'a SessionSummary>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(with_timeout(async move {
             const LIST: &str = concat!(
                 "SELECT ",
                 summary_columns!(),
-                " FROM sessions WHERE ?2 IS NULL OR state = ?2 ORDER BY changed_ms DESC, id DESC LIMIT ?1"
+                " FROM sessions WHERE (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR (changed_ms, id) < (?3, ?4)) \
+                  ORDER BY changed_ms DESC, id DESC LIMIT ?1"
             );
+            let after = after.map(|last| (to_i64(last.changed_ms), last.id.as_str().to_owned())).unzip();
             let rows = self.readers.read(move |connection| {
                 let mut query = connection.prepare_cached(LIST)?;
-                let values = (to_i64(limit as u64), state.map(SessionState::as_str));
+                let values = (to_i64(limit as u64), state.map(SessionState::as_str), after.0, after.1);
                 query.query_map(values, summary_row)?.collect::<rusqlite::Result<Vec<_>>>()
             });
             summaries(rows.await?)
@@ -211,6 +224,30 @@ impl Store for SqliteStore {
             match self.writer.writer.write(Change::Remove { id: id.clone() }).await? {
                 true => Ok(()),
                 false => Err(not_found(self, id.as_str()).await),
+            }
+        }))
+    }
+
+    fn replace_log<'a>(
+        &'a self,
+        id: &'a SessionId,
+        expected: u64,
+        entries: Vec<String>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(with_timeout(async move {
+            check_entries(&entries)?;
+            let _lock = self.file.lock(&self.locks, id).await?;
+            let file = self.file.clone();
+            let wanted = id.clone();
+            let replace = tokio::task::spawn_blocking(move || redact::replace_log(&file, &wanted, expected, &entries));
+            match replace.await.unwrap_or_else(|error| Err(join_error(&error)))? {
+                Replaced::Yes => Ok(()),
+                Replaced::Missing => Err(not_found(self, id.as_str()).await),
+                Replaced::Conflict => Err(StoreError::Conflict { id: id.clone(), expected }),
+                Replaced::HasWork => {
+                    let holder = Some("the queue, which has work for it".to_owned());
+                    Err(StoreError::Busy { id: id.clone(), holder })
+                }
             }
         }))
     }

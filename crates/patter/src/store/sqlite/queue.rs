@@ -1,15 +1,17 @@
 //! The queue of work. Programs that share a file are on one machine, so they have the same clock.
 
 use super::SqliteStore;
+use crate::model::ProviderLimit;
 use crate::store::error::StoreError;
 use crate::store::id::SessionId;
 use crate::store::limit::with_timeout;
 use crate::store::row::to_i64;
 use crate::store::work::{
     CANCELLED, NewWork, QueueCounts, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkRow,
-    WorkState, WorkerInfo, WorkerReport, WorkerStatus, change_of, counts, work, work_columns,
+    WorkState, WorkerInfo, WorkerReport, WorkerStatus, change_of, counts, provider_limit, work, work_columns,
 };
 use crate::tool::BoxFuture;
+use patter_core::text::milliseconds;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::json;
 use std::time::Duration;
@@ -93,6 +95,23 @@ const PUT_BACK: &str = concat!(
     ", changed_ms = ",
     now!(),
     " WHERE state = 'running' AND worker NOT IN (SELECT id FROM workers)"
+);
+
+const LIMITS_TABLE: &str = "CREATE TABLE IF NOT EXISTS provider_limits (
+    provider TEXT PRIMARY KEY, until_ms INTEGER NOT NULL, reason TEXT NOT NULL) STRICT";
+const HAS_LIMITS: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'provider_limits'";
+const ADD_LIMIT: &str = concat!(
+    "INSERT INTO provider_limits (provider, until_ms, reason) VALUES (?1, ",
+    now!(),
+    " + ?2, ?3) ON CONFLICT (provider) DO UPDATE SET until_ms = excluded.until_ms, reason = excluded.reason
+     WHERE until_ms < excluded.until_ms"
+);
+const LIMITS: &str = concat!(
+    "SELECT provider, until_ms - ",
+    now!(),
+    ", reason FROM provider_limits WHERE until_ms > ",
+    now!(),
+    " ORDER BY provider"
 );
 
 impl SqliteStore {
@@ -332,6 +351,33 @@ impl WorkQueue for SqliteStore {
                 rows.collect::<rusqlite::Result<Vec<_>>>()
             });
             rows.await
+        }))
+    }
+
+    fn share_limits<'a>(&'a self, met: &'a [ProviderLimit]) -> BoxFuture<'a, Result<Vec<ProviderLimit>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            let met: Vec<_> = met.to_vec();
+            if !met.is_empty() {
+                self.change_queue(move |transaction| {
+                    // The table is created with the first limit, so that files without any stay as they were.
+                    transaction.execute_batch(LIMITS_TABLE)?;
+                    let mut add = transaction.prepare(ADD_LIMIT)?;
+                    for limit in &met {
+                        add.execute(params![limit.provider, to_i64(milliseconds(limit.ends_in)), limit.reason])?;
+                    }
+                    Ok(())
+                })
+                .await?;
+            }
+            let rows = self.readers.read(|connection| {
+                if !connection.prepare_cached(HAS_LIMITS)?.exists([])? {
+                    return Ok(Vec::new());
+                }
+                let mut query = connection.prepare_cached(LIMITS)?;
+                query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            });
+            let rows: Vec<(String, i64, String)> = rows.await?;
+            Ok(rows.into_iter().map(provider_limit).collect())
         }))
     }
 }

@@ -25,6 +25,14 @@ macro_rules! suite {
                 }
             })*
         }
+        mod pooled {
+            $(#[tokio::test]
+            async fn $case() {
+                if let Some(test_store) = crate::store::TestStore::pooled().await {
+                    super::$case(&test_store).await;
+                }
+            })*
+        }
     };
 }
 pub(super) use suite;
@@ -40,6 +48,7 @@ suite! {
     attachments_are_kept_by_hash,
     removed_session_is_gone,
     list_starts_with_the_latest_change,
+    pages_have_every_session_once,
     sessions_are_found_by_unambiguous_prefix,
     any_text_round_trips,
     long_log_is_read_completely,
@@ -365,5 +374,29 @@ async fn damaged_log_is_reported(test_store: &TestStore) {
         test_store.execute(damage).await;
         let error = store.read(&id(name)).await.unwrap_err();
         assert_eq!(error.to_string(), format!("the session store failed: {expected}"));
+    }
+}
+
+async fn pages_have_every_session_once(test_store: &TestStore) {
+    const SESSIONS: usize = 7;
+    let store = test_store.open().await;
+    for number in 0..SESSIONS {
+        // Some have changed at the same time.
+        let mut claim = store.create(new(&format!("s{number}")), 1).await.unwrap();
+        let state = if number == 3 { SessionState::Idle } else { SessionState::Waiting };
+        claim.append(&[], state, 10 + number as u64 / 3).await.unwrap();
+    }
+    for limit in 1..=SESSIONS {
+        let mut found = Vec::new();
+        loop {
+            let page = store.list_page(Some(SessionState::Waiting), found.last(), limit).await.unwrap();
+            assert!(page.len() <= limit);
+            if page.is_empty() {
+                break;
+            }
+            found.extend(page);
+        }
+        assert_eq!(found, store.list_in_state(Some(SessionState::Waiting), 100).await.unwrap());
+        assert_eq!(found.len(), SESSIONS - 1);
     }
 }

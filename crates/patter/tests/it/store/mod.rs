@@ -3,11 +3,13 @@
 mod care;
 mod cases;
 mod concurrency;
+mod leases;
 mod postgres;
 mod processes;
 mod properties;
 mod proxy;
 mod queue;
+mod redact;
 mod server;
 mod sqlite;
 
@@ -24,6 +26,8 @@ use tempfile::TempDir;
 /// A store for one test.
 pub(crate) struct TestStore {
     pub(crate) location: StoreLocation,
+    /// The address of the same database without a pooler.
+    direct: Option<String>,
     _folder: Option<TempDir>,
 }
 
@@ -31,13 +35,25 @@ impl TestStore {
     pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = StoreLocation::Sqlite(folder.path().join("sessions.db"));
-        Self { location, _folder: Some(folder) }
+        Self { location, direct: None, _folder: Some(folder) }
     }
 
     /// Returns a new database, if PostgreSQL is installed.
     pub(crate) async fn postgres() -> Option<Self> {
         let url = server::database().await?;
-        Some(Self { location: StoreLocation::parse(&url).unwrap(), _folder: None })
+        Some(Self { location: StoreLocation::parse(&url).unwrap(), direct: Some(url), _folder: None })
+    }
+
+    /// Returns a new database behind a pooler, if both are installed.
+    pub(crate) async fn pooled() -> Option<Self> {
+        let url = server::database().await?;
+        let location = server::through_pooler(&url)?;
+        Some(Self { location: StoreLocation::parse(&location).unwrap(), direct: Some(url), _folder: None })
+    }
+
+    /// Returns the same store with claims that end this soon if they are not renewed.
+    pub(crate) fn with_lease(&self, seconds: u64) -> StoreLocation {
+        StoreLocation::parse(&format!("{}&lease={seconds}s", self.location)).unwrap()
     }
 
     pub(crate) async fn open(&self) -> Arc<dyn Store> {
@@ -59,8 +75,8 @@ impl TestStore {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             }
-            StoreLocation::Postgres(url) => {
-                let mut connection = PgConnection::connect(&url.to_string()).await.unwrap();
+            StoreLocation::Postgres(_) => {
+                let mut connection = PgConnection::connect(self.direct.as_deref().unwrap()).await.unwrap();
                 let statement = statement.replace("TABLE.", "patter.");
                 sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
                 connection.close().await.unwrap();
@@ -103,6 +119,9 @@ fn locations_are_parsed_and_shown_without_secrets() {
         ("//a/b.db", "sqlite://a/b.db"),
         (&long, "postgres://u@h:5432/d"),
         ("postgresql://u@[::1]:99/d%20x", "postgres://u@[::1]:99/d x"),
+        ("postgres://u:sesame@h/d?claims=lease", "postgres://u@h:5432/d?claims=lease"),
+        ("postgres://u@h/d?lease=90s&sslmode=require&claims=lease", "postgres://u@h:5432/d?claims=lease&lease=90s"),
+        ("postgres:///d?host=/run&user=u&claims=lock", "postgres:///d?host=/run&port=5432&user=u"),
     ] {
         let location = StoreLocation::parse(text).unwrap();
         assert_eq!(location.to_string(), expected);
@@ -118,6 +137,21 @@ fn locations_are_parsed_and_shown_without_secrets() {
         let error = StoreLocation::parse(text).unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.hint().unwrap(), "write `sqlite:PATH` or `postgres://user@host/database`");
+    }
+}
+
+#[test]
+fn options_about_claims_are_checked() {
+    for (options, invalid) in [
+        ("claims=both", "claims=both"),
+        ("claims=lease&lease=1ms", "lease=1ms"),
+        ("claims=lease&lease=2h", "lease=2h"),
+        ("lease=9s", "lease"),
+    ] {
+        let error = StoreLocation::parse(&format!("postgres://u:sesame@h/d?{options}")).unwrap_err();
+        assert_eq!(error.to_string(), format!("`{invalid}` in the address of the database is not valid"));
+        let hint = "write `claims=lease`, perhaps with `lease=30s`: from 1 s to 10 minutes";
+        assert_eq!(error.hint().unwrap(), hint);
     }
 }
 

@@ -94,7 +94,7 @@ async fn claim_ends_with_its_connection() {
     let store = test_store.open().await;
     let mut lost = store.create(new("a"), 1).await.unwrap();
     append(&mut lost, &texts(["1"])).await;
-    terminate_connections(&test_store).await;
+    terminate_connections(&test_store.location.to_string()).await;
     let mut claim = test_store.open().await.claim(&id("a")).await.unwrap();
     append(&mut claim, &texts(["2"])).await;
     for _ in 0..2 {
@@ -109,7 +109,7 @@ async fn claim_ends_with_its_connection() {
     let error = lost.append(&texts(["theirs"]), SessionState::Idle, 2).await.unwrap_err();
     assert_eq!(error, StoreError::Conflict { id: id("a"), expected: 1 });
     drop(lost);
-    terminate_connections(&test_store).await;
+    terminate_connections(&test_store.location.to_string()).await;
     drop(store.claim(&id("a")).await.unwrap());
     store.remove(&id("a")).await.unwrap();
 }
@@ -131,7 +131,7 @@ async fn many_claims_share_one_connection() {
         futures_util::future::join_all(appending).await;
         let connections = count_connections(&test_store).await;
         assert!(connections <= 3, "{connections} connections");
-        terminate_connections(&test_store).await;
+        terminate_connections(&test_store.location.to_string()).await;
     }
     for claim in claims {
         assert_eq!(store.read(claim.id()).await.unwrap().entries, ["1", "2", "1", "2"]);
@@ -164,18 +164,26 @@ async fn an_older_store_is_brought_up_to_date() {
     append(&mut store.create(new("a"), 1).await.unwrap(), &texts(["1"])).await;
     drop(store);
     test_store
-        .execute("DROP TABLE TABLE.work, TABLE.workers, TABLE.attachments; UPDATE TABLE.version SET version = 1")
+        .execute(
+            "DROP TABLE TABLE.work, TABLE.workers, TABLE.attachments, TABLE.leases, TABLE.settings;
+             ALTER TABLE TABLE.sessions DROP COLUMN owner, DROP COLUMN epoch;
+             UPDATE TABLE.version SET version = 1",
+        )
         .await;
     let stores = futures_util::future::join_all((0..4).map(|_| test_store.open())).await;
     assert_eq!(stores[0].read(&id("a")).await.unwrap().entries, ["1"]);
     test_store.execute("SELECT * FROM TABLE.work, TABLE.workers").await;
+    // The sessions of an older store are claimed by locks, and stay so.
+    append(&mut stores[1].claim(&id("a")).await.unwrap(), &texts(["2"])).await;
+    let (message, _) = open_error(&format!("{}&claims=lease", test_store.location)).await;
+    assert!(message.ends_with("are claimed by locks"), "{message}");
 }
 
 #[tokio::test]
 async fn lost_connection_is_replaced() {
     let Some(test_store) = TestStore::postgres().await else { return };
     let store = test_store.open().await;
-    terminate_connections(&test_store).await;
+    terminate_connections(&test_store.location.to_string()).await;
     drop(store.create(new("a"), 1).await.unwrap());
 }
 
@@ -186,7 +194,7 @@ async fn claim_outlives_a_restart_of_the_server() {
     let mut claim = store.create(new("a"), 1).await.unwrap();
     for number in 1..4 {
         append(&mut claim, &[number.to_string()]).await;
-        terminate_connections(&test_store).await;
+        terminate_connections(&test_store.location.to_string()).await;
     }
     assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1", "2", "3"]);
     append(&mut claim, &[]).await;
@@ -307,9 +315,8 @@ async fn count_connections(test_store: &TestStore) -> i64 {
 }
 
 /// Terminates all connections to a database, as a restart of the server does.
-async fn terminate_connections(test_store: &TestStore) {
-    let url = test_store.location.to_string();
-    let mut connection = PgConnection::connect(&url).await.unwrap();
+pub(super) async fn terminate_connections(url: &str) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
     const TERMINATE: &str = "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity \
                        WHERE datname = current_database() AND pid <> pg_backend_pid()";
     sqlx::query(TERMINATE).execute(&mut connection).await.unwrap();

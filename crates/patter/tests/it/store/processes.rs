@@ -90,6 +90,8 @@ async fn in_another_process() {
         }
         role => panic!("{role}"),
     }
+    // Leases outlive a process that does not wait.
+    assert!(store::wait_for_releases(TIMEOUT));
 }
 
 /// Returns the nth entry of the log. Lengths vary, so that incomplete writes tear pages.
@@ -159,6 +161,13 @@ async fn processes_take_turns_in_sqlite() {
 #[tokio::test]
 async fn processes_take_turns_in_postgres() {
     if let Some(test_store) = TestStore::postgres().await {
+        processes_take_turns(&test_store).await;
+    }
+}
+
+#[tokio::test]
+async fn processes_take_turns_through_a_pooler() {
+    if let Some(test_store) = TestStore::pooled().await {
         processes_take_turns(&test_store).await;
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cases::suite;
 use super::{TestStore, id};
+use patter::model::ProviderLimit;
 use patter::store::{
     NewWork, Settlement, Store, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkState, WorkerInfo,
     WorkerReport,
@@ -21,6 +22,7 @@ suite! {
     work_that_is_handed_over_has_not_failed,
     many_workers_take_everything_once,
     workers_are_woken,
+    limits_of_providers_are_shared,
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -282,4 +284,25 @@ async fn workers_are_woken(test_store: &TestStore) {
     };
     let (woken, _) = tokio::join!(waiting, adding);
     woken.expect("nobody was woken");
+}
+
+async fn limits_of_providers_are_shared(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let other = test_store.open().await;
+    let limit = |provider: &str, ends_in: Duration, reason: &str| ProviderLimit {
+        provider: provider.to_owned(),
+        ends_in,
+        reason: reason.to_owned(),
+    };
+    assert_eq!(queue(&store).share_limits(&[]).await.unwrap(), []);
+    queue(&store).share_limits(&[limit("a", HOUR, "slow down"), limit("b", HOUR, "used up")]).await.unwrap();
+    // The longest time counts, and what has ended is not told.
+    let met =
+        [limit("a", Duration::from_secs(1), "shorter"), limit("b", 2 * HOUR, "longer"), limit("c", Duration::ZERO, "")];
+    queue(&other).share_limits(&met).await.unwrap();
+    let known = queue(&store).share_limits(&[]).await.unwrap();
+    let shown: Vec<_> = known.iter().map(|limit| (limit.provider.as_str(), limit.reason.as_str())).collect();
+    assert_eq!(shown, [("a", "slow down"), ("b", "longer")]);
+    assert!(known[0].ends_in <= HOUR && known[0].ends_in > HOUR / 2, "{known:?}");
+    assert!(known[1].ends_in > HOUR, "{known:?}");
 }

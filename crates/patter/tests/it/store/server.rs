@@ -41,6 +41,17 @@ pub(super) async fn database() -> Option<String> {
     }
 }
 
+/// Returns the address of a database through a pooler, if that is installed, with the claims that it needs.
+pub(super) fn through_pooler(url: &str) -> Option<String> {
+    let folder = url.split("host=").nth(1)?.split('&').next()?;
+    if std::path::Path::new(folder).join(".s.PGSQL.6432").exists() {
+        return Some(format!("{url}&port=6432&claims=lease"));
+    }
+    assert!(std::env::var_os("CI").is_none(), "PgBouncer is not installed, or does not start");
+    eprintln!("skipped: PgBouncer is not installed, or does not start");
+    None
+}
+
 fn start() -> Result<Server, String> {
     let mut command = Command::new("sh");
     command.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
