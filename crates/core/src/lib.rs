@@ -18,6 +18,7 @@ pub mod provider;
 pub mod message;
 pub mod declare;
 pub mod library;
+pub mod schedule;
 pub mod workflow;
 pub mod run;
 pub mod session;

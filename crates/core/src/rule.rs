@@ -113,6 +113,11 @@ rules! {
     NO_SANDBOX = "P125" Error "a setting of a sandbox without a sandbox";
     OTHER_NOTATION = "P135" Error "a file in another notation";
     UNRESTRICTED_TOOL = "P140" Warning "a tool that gets around a rule";
+    UNKNOWN_SCHEDULED_AGENT = "P141" Error "a schedule of an unknown agent";
+    BAD_TIME = "P142" Error "an invalid time of a schedule";
+    UNKNOWN_TIMEZONE = "P143" Error "an unknown time zone";
+    BAD_SCHEDULED_INPUT = "P144" Error "a schedule whose input does not fit";
+    NEVER_FIRES = "P145" Error "a schedule that never runs";
     USELESS_FALLBACK = "P150" Warning "a fallback that is asked already";
     INVALID_QUERY = "P151" Error "an invalid query";
     BROKEN_POLICY = "P152" Error "a broken policy";

@@ -14,6 +14,7 @@ mod reference;
 mod depth;
 mod case;
 mod policy;
+mod schedule;
 mod secret;
 mod notation;
 
@@ -119,6 +120,7 @@ enum Namespace {
     Callables,
     Types,
     Policies,
+    Schedules,
 }
 
 struct Checker<'p> {
@@ -186,6 +188,7 @@ impl<'p> Checker<'p> {
             Some(DeclarationKind::Implementation) => self.check_implementation(pattern, ""),
             Some(DeclarationKind::Policy) => self.check_policy(pattern),
             Some(DeclarationKind::Policies) => self.check_policies(pattern),
+            Some(DeclarationKind::Schedule) => self.check_schedule(pattern),
             // Cases are checked file by file.
             Some(DeclarationKind::Cases | DeclarationKind::Case) => {}
             None => self.report_unknown_declaration(pattern),
@@ -224,7 +227,7 @@ impl<'p> Checker<'p> {
                 _ if is_label => format!("write `[name:{name} {{…}}]`; without a colon, `{name}` is read as the name"),
                 (Some(label), _) => format!("did you mean the label `{label}`?"),
                 (None, PatternKind::Bracket) => {
-                    "declarations need one of the labels Agent, Workflow, Tool, Command, Http, Toolbox, Toolkit, Object, Cases and Policy"
+                    "declarations need one of the labels Agent, Workflow, Tool, Command, Http, Toolbox, Toolkit, Object, Cases, Policy and Schedule"
                         .to_owned()
                 }
                 (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
@@ -269,7 +272,7 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Reports duplicate names, among agents and tools, among record types, and among policies.
+    /// Reports duplicate names, among agents and tools, among record types, among policies and among schedules.
     fn check_duplicates(&mut self) {
         let mut first: HashMap<(Namespace, &str), &Declaration> = HashMap::new();
         let project = self.project;
@@ -281,6 +284,7 @@ impl<'p> Checker<'p> {
             let namespace = match declaration.kind {
                 DeclarationKind::Record => Namespace::Types,
                 DeclarationKind::Policy | DeclarationKind::Policies => Namespace::Policies,
+                DeclarationKind::Schedule => Namespace::Schedules,
                 _ => Namespace::Callables,
             };
             let key = (namespace, declaration.name.as_str());

@@ -11,6 +11,11 @@ impl<'p> Checker<'p> {
     pub(super) fn check_properties(&mut self, pattern: Pattern<'p>, noun: &str, known: &[(&'static str, ValueKind)]) {
         let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
         self.report_unknown_properties(pattern, noun, &names);
+        self.check_values(pattern, known);
+    }
+
+    /// Checks that properties have the right kind of value.
+    pub(super) fn check_values(&mut self, pattern: Pattern<'p>, known: &[(&'static str, ValueKind)]) {
         for (name, kind) in known {
             if let Some(found) = pattern.property(name).and_then(|property| property::check_value(property, *kind)) {
                 self.report(found);
@@ -44,6 +49,8 @@ impl<'p> Checker<'p> {
             self.report(rule::EMPTY_PROPERTY.at(property.syntax().span(), message).with_hint(match key {
                 "model" => "write a provider and a model, such as `OpenAI/gpt-4o-mini`",
                 "instruction" => "describe what the agent should do",
+                "agent" => "write the name of an agent",
+                "at" => "write `minute hour day month weekday`, such as `0 7 * * 1-5` for 7:00 from Monday to Friday",
                 _ => "describe what the tool does, because the model knows nothing else about it",
             }));
         }

@@ -113,11 +113,13 @@ pub enum DeclarationKind {
     Policy,
     /// A named set of policies.
     Policies,
+    /// When an agent runs.
+    Schedule,
 }
 
 impl DeclarationKind {
     /// The labels of declarations.
-    pub const LABELS: [&'static str; 13] = [
+    pub const LABELS: [&'static str; 14] = [
         "Agent",
         "Workflow",
         "Tool",
@@ -131,6 +133,7 @@ impl DeclarationKind {
         "Case",
         "Policy",
         "Policies",
+        "Schedule",
     ];
 
     /// Returns the kind of declaration that a pattern is, judged by its labels.
@@ -156,6 +159,7 @@ impl DeclarationKind {
             "Case" => Some(DeclarationKind::Case),
             "Policy" => Some(DeclarationKind::Policy),
             "Policies" => Some(DeclarationKind::Policies),
+            "Schedule" => Some(DeclarationKind::Schedule),
             _ => None,
         })
     }
@@ -172,6 +176,7 @@ impl DeclarationKind {
             DeclarationKind::Case => "case",
             DeclarationKind::Policy => "policy",
             DeclarationKind::Policies => "set of policies",
+            DeclarationKind::Schedule => "schedule",
         }
     }
 }

@@ -211,6 +211,9 @@ impl<'p> Differ<'p> {
                 self.push(&subject, judgement, "changed");
             }
             DeclarationKind::Policy | DeclarationKind::Policies => {}
+            // Nobody calls a schedule.
+            DeclarationKind::Schedule if old != new => self.push(&subject, Judgement::Compatible, "changed"),
+            DeclarationKind::Schedule => {}
         }
     }
 

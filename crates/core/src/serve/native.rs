@@ -27,6 +27,8 @@ pub struct MessageRequest {
     pub message: UserInput,
     /// The contents of its attachments.
     pub contents: AttachmentContents,
+    /// The URL that learns about the end of the turn.
+    pub webhook: Option<String>,
 }
 
 /// An answer to a call that waits.
@@ -74,7 +76,7 @@ impl MessageRequest {
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let value = parse_body(body)?;
         let fields = Fields::new(&value, "")?;
-        fields.only(&["agent", "session", "message", "attachments"])?;
+        fields.only(&["agent", "session", "message", "attachments", "webhook"])?;
         let mut contents = AttachmentContents::default();
         let files = fields.list("attachments")?.unwrap_or_default();
         let file = |(index, value)| {
@@ -93,7 +95,13 @@ impl MessageRequest {
             return Err(fields.wrong("message", "is empty"));
         }
         let agent = fields.text("agent")?.map(str::to_owned);
-        Ok(Self { agent, session: fields.text("session")?.map(str::to_owned), message, contents })
+        let webhook = fields.get("webhook").map(|webhook| {
+            let webhook = Fields::new(webhook, "webhook")?;
+            webhook.only(&["url"])?;
+            webhook.required_text("url").map(str::to_owned)
+        });
+        let session = fields.text("session")?.map(str::to_owned);
+        Ok(Self { agent, session, message, contents, webhook: webhook.transpose()? })
     }
 }
 

@@ -42,6 +42,7 @@ mod redact;
 mod requests;
 mod rules;
 mod run;
+mod schedules;
 mod scopes;
 mod signatures;
 mod stats;

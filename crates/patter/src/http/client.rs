@@ -104,8 +104,8 @@ impl HttpClient {
         Err(HttpError::TooManyRedirects(MAX_REDIRECTS))
     }
 
-    /// Sends a request, and follows no redirects.
-    async fn send_once(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
+    /// Sends a request, and follows no redirects: they are responses like others.
+    pub async fn send_once(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
         let clients = self.clients_for(&request.url).await?;
         let proxy = self.inner.variables.proxy_variable(&request.url);
         let started = Instant::now();

@@ -76,6 +76,8 @@ pub struct NewWork {
     pub task: String,
     /// The worker that performs it at once; otherwise any.
     pub worker: Option<WorkerId>,
+    /// When it is due, in milliseconds since 1970; by default at once.
+    pub due_ms: Option<u64>,
 }
 
 /// Work of a queue.
@@ -199,6 +201,8 @@ pub struct WorkFilter {
     pub key: Option<String>,
     /// Only the work of this worker.
     pub worker: Option<WorkerId>,
+    /// Only work whose key starts with this.
+    pub key_prefix: Option<String>,
 }
 
 /// How much work there is.
@@ -206,6 +210,8 @@ pub struct WorkFilter {
 pub struct QueueCounts {
     /// Work that waits for a worker.
     pub queued: u64,
+    /// Work that is to be done at a later time.
+    pub scheduled: u64,
     /// Work that is performed.
     pub running: u64,
     /// Work whose run waits for somebody.
@@ -316,6 +322,9 @@ pub(super) fn counts(rows: impl IntoIterator<Item = (String, i64, i64)>) -> Queu
     let number = |number: i64| u64::try_from(number).unwrap_or_default();
     let mut counts = QueueCounts::default();
     for (state, count, due_ms) in rows {
+        if state == SCHEDULED {
+            counts.scheduled = number(count);
+        }
         match WorkState::parse(&state) {
             Some(WorkState::Queued) => {
                 counts.queued = number(count);
@@ -329,6 +338,9 @@ pub(super) fn counts(rows: impl IntoIterator<Item = (String, i64, i64)>) -> Queu
     }
     counts
 }
+
+/// Instead of the state of work that is to be done at a later time, when work is counted.
+pub(super) const SCHEDULED: &str = "scheduled";
 
 /// The reason of work that its worker has to cancel.
 pub(super) const CANCELLED: &str = "cancelled";

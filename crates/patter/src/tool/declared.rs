@@ -113,7 +113,8 @@ impl DeclaredTools {
                 | DeclarationKind::Cases
                 | DeclarationKind::Case
                 | DeclarationKind::Policy
-                | DeclarationKind::Policies => continue,
+                | DeclarationKind::Policies
+                | DeclarationKind::Schedule => continue,
             };
             for pattern in patterns {
                 let Some(tool) = builder.build(declaration.file, namespace, pattern) else { continue };

@@ -37,14 +37,14 @@ macro_rules! now {
 const ADD: &str = concat!(
     "WITH added AS (
         INSERT INTO patter.work (key, session, agent, tenant, task, state, due_ms, created_ms, changed_ms, attempts, worker)
-        SELECT $1, $2, $3, $4, $5, CASE WHEN $6::text IS NULL THEN 'queued' ELSE 'running' END, now, now, now,
+        SELECT $1, $2, $3, $4, $5, CASE WHEN $6::text IS NULL THEN 'queued' ELSE 'running' END, coalesce($7, now), now, now,
             CASE WHEN $6::text IS NULL THEN 0 ELSE 1 END, $6
         FROM (SELECT ",
     now!(),
     " AS now) AS clock
-        ON CONFLICT (key) DO NOTHING RETURNING id, state
+        ON CONFLICT (key) DO NOTHING RETURNING id, state, due_ms <= created_ms AS is_due
     )
-    SELECT id, CASE WHEN state = 'queued' THEN pg_notify('patter_work', '')::text END FROM added"
+    SELECT id, CASE WHEN state = 'queued' AND is_due THEN pg_notify('patter_work', '')::text END FROM added"
 );
 
 /// Work of a session is done in order. Whoever has least under way comes first.
@@ -162,7 +162,7 @@ impl WorkQueue for PostgresStore {
                 .bind(&new.key)
                 .bind(new.session.as_str())
                 .bind(&new.agent);
-            let query = query.bind(&new.tenant).bind(&new.task).bind(&new.worker);
+            let query = query.bind(&new.tenant).bind(&new.task).bind(&new.worker).bind(new.due_ms.map(to_i64));
             let added = fetch_all!(self, query).into_iter().next();
             Ok(added.and_then(|(id, _)| u64::try_from(id).ok()))
         }))
@@ -213,19 +213,24 @@ impl WorkQueue for PostgresStore {
                 "SELECT ",
                 work_columns!(),
                 " FROM patter.work AS work WHERE ($1::text IS NULL OR state = $1) AND ($2::text IS NULL OR session = $2)
-                  AND ($3::text IS NULL OR key = $3) AND ($4::text IS NULL OR worker = $4) ORDER BY due_ms, id LIMIT $5"
+                  AND ($3::text IS NULL OR key = $3) AND ($4::text IS NULL OR worker = $4)
+                  AND ($6::text IS NULL OR starts_with(key, $6)) ORDER BY due_ms, id LIMIT $5"
             );
             let query = sqlx::query(LIST).bind(filter.state.map(WorkState::as_str));
             let query = query.bind(filter.session.as_ref().map(SessionId::as_str)).bind(&filter.key);
-            let query = query.bind(&filter.worker).bind(to_i64(limit as u64));
+            let query = query.bind(&filter.worker).bind(to_i64(limit as u64)).bind(&filter.key_prefix);
             self.read_work(&fetch_all!(self, query))
         }))
     }
 
     fn counts(&self) -> BoxFuture<'_, Result<QueueCounts, StoreError>> {
         Box::pin(with_timeout(async move {
-            const COUNTS: &str =
-                concat!("SELECT state, count(*), ", now!(), " - min(due_ms) FROM patter.work GROUP BY state");
+            const COUNTS: &str = concat!(
+                "SELECT CASE WHEN state = 'queued' AND attempts = 0 AND due_ms > now THEN 'scheduled' ELSE state END AS kind,
+                 count(*), max(now) - min(due_ms) FROM patter.work, (SELECT ",
+                now!(),
+                " AS now) AS clock GROUP BY kind"
+            );
             let query = sqlx::query_as::<_, (String, i64, i64)>(COUNTS);
             Ok(counts(fetch_all!(self, query)))
         }))

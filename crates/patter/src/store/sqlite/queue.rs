@@ -28,7 +28,8 @@ macro_rules! now {
 
 const ADD: &str = concat!(
     "INSERT INTO work (key, session, agent, tenant, task, state, due_ms, created_ms, changed_ms, attempts, worker)
-     SELECT ?1, ?2, ?3, ?4, ?5, CASE WHEN ?6 IS NULL THEN 'queued' ELSE 'running' END, now, now, now, ?6 IS NOT NULL, ?6
+     SELECT ?1, ?2, ?3, ?4, ?5, CASE WHEN ?6 IS NULL THEN 'queued' ELSE 'running' END, coalesce(?7, now), now, now,
+        ?6 IS NOT NULL, ?6
      FROM (SELECT ",
     now!(),
     " AS now) WHERE true ON CONFLICT (key) DO NOTHING"
@@ -150,8 +151,10 @@ impl WorkQueue for SqliteStore {
     fn add(&self, new: NewWork) -> BoxFuture<'_, Result<Option<u64>, StoreError>> {
         Box::pin(async move {
             let added = self.change_queue(move |transaction| {
-                let NewWork { key, session, agent, tenant, task, worker } = new;
-                let added = transaction.execute(ADD, params![key, session.as_str(), agent, tenant, task, worker])?;
+                let NewWork { key, session, agent, tenant, task, worker, due_ms } = new;
+                let due_ms = due_ms.map(to_i64);
+                let values = params![key, session.as_str(), agent, tenant, task, worker, due_ms];
+                let added = transaction.execute(ADD, values)?;
                 Ok((added == 1).then(|| transaction.last_insert_rowid()))
             });
             let id = added.await?.and_then(|id| u64::try_from(id).ok());
@@ -219,15 +222,18 @@ impl WorkQueue for SqliteStore {
                 "SELECT ",
                 work_columns!(),
                 " FROM work WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session = ?2) AND (?3 IS NULL OR key = ?3)
-                  AND (?4 IS NULL OR worker = ?4) ORDER BY due_ms, id LIMIT ?5"
+                  AND (?4 IS NULL OR worker = ?4) AND (?6 IS NULL OR substr(key, 1, length(?6)) = ?6)
+                  ORDER BY due_ms, id LIMIT ?5"
             );
             let state = filter.state.map(WorkState::as_str);
             let session = filter.session.as_ref().map(|session| session.as_str().to_owned());
             let key = filter.key.clone();
             let worker = filter.worker.clone();
+            let prefix = filter.key_prefix.clone();
             let rows = self.readers.read(move |connection: &Connection| {
                 let mut query = connection.prepare_cached(LIST)?;
-                let rows = query.query_map(params![state, session, key, worker, to_i64(limit as u64)], work_row)?;
+                let values = params![state, session, key, worker, to_i64(limit as u64), prefix];
+                let rows = query.query_map(values, work_row)?;
                 rows.collect::<rusqlite::Result<Vec<_>>>()
             });
             rows.await?.into_iter().map(work).collect()
@@ -237,8 +243,13 @@ impl WorkQueue for SqliteStore {
     fn counts(&self) -> BoxFuture<'_, Result<QueueCounts, StoreError>> {
         Box::pin(with_timeout(async move {
             let rows = self.readers.read(|connection: &Connection| {
-                const COUNTS: &str =
-                    concat!("SELECT state, count(*), ", now!(), " - min(due_ms) FROM work GROUP BY state");
+                const COUNTS: &str = concat!(
+                    "SELECT CASE WHEN state = 'queued' AND attempts = 0 AND due_ms > ",
+                    now!(),
+                    " THEN 'scheduled' ELSE state END AS kind, count(*), ",
+                    now!(),
+                    " - min(due_ms) FROM work GROUP BY kind"
+                );
                 let mut query = connection.prepare_cached(COUNTS)?;
                 let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
                 rows.collect::<rusqlite::Result<Vec<_>>>()
