@@ -20,6 +20,7 @@
 
 mod settings;
 mod token;
+mod webhook;
 mod metrics;
 mod experiment;
 mod host;
@@ -33,7 +34,9 @@ mod listen;
 mod server;
 
 pub use experiment::{ExperimentRequest, ExperimentRunner};
+pub use host::{LastTick, ScheduleStatus, schedule_statuses};
 pub use rmcp;
 pub use server::Server;
 pub use settings::{Editing, Limits, ServeSettings, SystemMessages, ToolAccess, TurnLimits};
 pub use token::{Scope, Scopes, Token, TokenFileError, TokenHash, TokenHashError};
+pub use webhook::{WebhookSecretError, Webhooks};

@@ -24,6 +24,26 @@ pub(crate) struct Metrics {
     requests: AtomicU64,
     refused: AtomicU64,
     joined: AtomicU64,
+    ticks_started: AtomicU64,
+    ticks_skipped: AtomicU64,
+    reports_delivered: AtomicU64,
+    reports_retried: AtomicU64,
+    reports_parked: AtomicU64,
+}
+
+/// What became of a tick of a schedule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TickOutcome {
+    Started,
+    Skipped,
+}
+
+/// What became of an attempt to report the end of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Delivery {
+    Delivered,
+    Retried,
+    Parked,
 }
 
 impl Metrics {
@@ -39,6 +59,25 @@ impl Metrics {
     /// Counts a retry that joined the turn of the first request.
     pub(crate) fn joined(&self) {
         self.joined.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a tick of a schedule.
+    pub(crate) fn tick(&self, outcome: TickOutcome) {
+        let counter = match outcome {
+            TickOutcome::Started => &self.ticks_started,
+            TickOutcome::Skipped => &self.ticks_skipped,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an attempt to report the end of a turn.
+    pub(crate) fn delivery(&self, delivery: Delivery) {
+        let counter = match delivery {
+            Delivery::Delivered => &self.reports_delivered,
+            Delivery::Retried => &self.reports_retried,
+            Delivery::Parked => &self.reports_parked,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn started(&self) {
@@ -100,6 +139,17 @@ impl Metrics {
         metric("patter_turns_total", "counter", "Turns that ended or wait, by outcome.", &outcomes);
         let tokens = [(r#"{kind="input"}"#, get(&self.input_tokens)), (r#"{kind="output"}"#, get(&self.output_tokens))];
         metric("patter_tokens_total", "counter", "Tokens that turns used.", &tokens);
+        let ticks = [
+            (r#"{outcome="started"}"#, get(&self.ticks_started)),
+            (r#"{outcome="skipped"}"#, get(&self.ticks_skipped)),
+        ];
+        metric("patter_schedule_ticks_total", "counter", "Ticks of schedules, by what became of them.", &ticks);
+        let deliveries = [
+            (r#"{outcome="delivered"}"#, get(&self.reports_delivered)),
+            (r#"{outcome="retried"}"#, get(&self.reports_retried)),
+            (r#"{outcome="parked"}"#, get(&self.reports_parked)),
+        ];
+        metric("patter_webhooks_total", "counter", "Attempts to report the end of a turn, by outcome.", &deliveries);
         let name = "patter_turn_duration_seconds";
         let _ = writeln!(text, "# HELP {name} How long turns took.\n# TYPE {name} histogram");
         for (bound, counter) in BOUNDS.iter().zip(&self.durations) {

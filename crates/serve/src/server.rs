@@ -180,10 +180,11 @@ impl Server {
         let reporting = tokio::spawn(Arc::clone(&host).report_alive(address));
         let taking = tokio::spawn(Arc::clone(&host).take_work());
         let sharing = tokio::spawn(Arc::clone(&host).share_limits());
+        let scheduling = tokio::spawn(Arc::clone(&host).keep_schedules());
         let limits = self.settings.limits;
         let served = listen::serve(listener, self.router(), limits, stop, host.drain()).await;
         host.leave().await;
-        for task in [expiring, reporting, taking, sharing] {
+        for task in [expiring, reporting, taking, sharing, scheduling] {
             task.abort();
         }
         served

@@ -1,6 +1,7 @@
 //! The settings of a server.
 
 use crate::token::Token;
+use crate::webhook::Webhooks;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct ServeSettings {
     pub approval_expiry: Duration,
     /// How many turns of an agent, or for a token, run at a time.
     pub turn_limits: TurnLimits,
+    /// How the ends of turns are reported to other servers; `None` if they are not.
+    pub webhooks: Option<Webhooks>,
     /// Bounds that keep the server alive.
     pub limits: Limits,
 }
@@ -110,6 +113,7 @@ impl Default for ServeSettings {
             editing: Editing::default(),
             approval_expiry: Duration::from_secs(24 * 60 * 60),
             turn_limits: TurnLimits::default(),
+            webhooks: None,
             limits: Limits::default(),
         }
     }

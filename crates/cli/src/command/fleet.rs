@@ -9,6 +9,7 @@ use crate::ui::style::{BAD, BOLD, CAUTION, DIM};
 use clap::{Args, Subcommand};
 use patter::drive::now_ms;
 use patter::store::{QueueCounts, Store, Work, WorkChange, WorkFilter, WorkQueue, WorkState, WorkerStatus};
+use patter_serve::{LastTick, ScheduleStatus, schedule_statuses};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ const MAX_LISTED: usize = 20;
 /// How much work is in the JSON form.
 const MAX_JSON: usize = 10_000;
 
-/// Show the servers that share a session store, and the work in their queue
+/// Show the servers that share a session store, their schedules, and the work in their queue
 ///
 /// Turns that outlive the request that started them are work until they end: those in the background, and those whose client
 /// does not wait. If a server stops, another one continues its work. Work that failed too often is parked until somebody
@@ -68,14 +69,16 @@ impl Command for Fleet {
         let OpenStore { runtime, store } = self.store.open_existing()?;
         match &self.action {
             None => {
-                let (workers, counts, work) = runtime.block_on(async {
+                let state = runtime.block_on(async {
                     let queue = queue(&store)?;
-                    let workers = queue.workers().await?;
-                    let counts = queue.counts().await?;
-                    let work = queue.list(&WorkFilter::default(), self.listed()).await?;
-                    Ok::<_, CommandError>((workers, counts, work))
+                    Ok::<_, CommandError>(FleetState {
+                        workers: queue.workers().await?,
+                        counts: queue.counts().await?,
+                        schedules: schedule_statuses(&*store).await?,
+                        work: queue.list(&WorkFilter::default(), MAX_JSON).await?,
+                    })
                 })?;
-                self.show(&workers, &counts, &work)?;
+                self.show(&state)?;
             }
             Some(Action::Retry { id, .. }) => {
                 self.change(&store, &runtime, *id, WorkChange::Retry, "is tried again")?;
@@ -97,10 +100,6 @@ impl Fleet {
         if own == DataFormat::Json { own } else { self.format.format }
     }
 
-    fn listed(&self) -> usize {
-        if self.chosen_format() == DataFormat::Json { MAX_JSON } else { MAX_LISTED }
-    }
-
     fn change(
         &self,
         store: &Arc<dyn Store>,
@@ -119,12 +118,29 @@ impl Fleet {
         }
     }
 
-    fn show(&self, workers: &[WorkerStatus], counts: &QueueCounts, work: &[Work]) -> Result<(), CommandError> {
+    fn show(&self, state: &FleetState) -> Result<(), CommandError> {
         if self.chosen_format() == DataFormat::Json {
-            let fleet = json!({"workers": workers, "queue": counts, "work": work});
+            let FleetState { workers, counts, schedules, work } = state;
+            let fleet = json!({"workers": workers, "queue": counts, "schedules": schedules, "work": work});
             return Ok(ui::print(&format!("{fleet:#}\n"))?);
         }
         let now = now_ms();
+        let text = state.workers_text(now) + &state.schedules_text(now) + &state.work_text(now);
+        Ok(ui::print(&text)?)
+    }
+}
+
+/// What a store knows about its servers.
+struct FleetState {
+    workers: Vec<WorkerStatus>,
+    counts: QueueCounts,
+    schedules: Vec<ScheduleStatus>,
+    work: Vec<Work>,
+}
+
+impl FleetState {
+    fn workers_text(&self, now: u64) -> String {
+        let workers = &self.workers;
         let age = |since_ms: u64| ui::format_age(now.saturating_sub(since_ms));
         let mut text = match workers.len() {
             0 => format!("{CAUTION}no servers{CAUTION:#}\n"),
@@ -141,9 +157,35 @@ impl Fleet {
                 worker.running
             );
         }
-        let QueueCounts { queued, running, waiting, parked, oldest_ms } = counts;
+        text
+    }
+
+    fn schedules_text(&self, now: u64) -> String {
+        if self.schedules.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("{BOLD}{}{BOLD:#}\n", ui::plural(self.schedules.len(), "schedule"));
+        for ScheduleStatus { name, agent, at, timezone, next_ms, last } in &self.schedules {
+            let next = match next_ms.checked_sub(now) {
+                Some(left) => format!("next in {}", ui::format_age(left)),
+                None => format!("due since {}", ui::format_age(now.saturating_sub(*next_ms))),
+            };
+            text += &format!("  {name}  {agent}  {DIM}{at} {timezone}{DIM:#}  {next}\n");
+            if let Some(LastTick { due_ms, session, status }) = last {
+                let status = status.replace('_', " ");
+                let style = if matches!(status.as_str(), "failed" | "parked") { BAD } else { DIM };
+                let ago = ui::format_age(now.saturating_sub(*due_ms));
+                text += &format!("      {DIM}last {ago} ago{DIM:#}  {style}{status}{style:#}  {DIM}{session}{DIM:#}\n");
+            }
+        }
+        text
+    }
+
+    fn work_text(&self, now: u64) -> String {
+        let age = |since_ms: u64| ui::format_age(now.saturating_sub(since_ms));
+        let QueueCounts { queued, running, waiting, parked, oldest_ms, .. } = &self.counts;
         let total = queued + running + waiting + parked;
-        text += &match total {
+        let mut text = match total {
             0 => "no work\n".to_owned(),
             _ => format!(
                 "{BOLD}{} of work{BOLD:#}: {queued} queued, {running} running, {waiting} waiting, {parked} parked\n",
@@ -153,7 +195,10 @@ impl Fleet {
         if *queued > 0 {
             text += &format!("  {DIM}the oldest has been due for {}{DIM:#}\n", ui::format_age(*oldest_ms));
         }
-        for work in work {
+        // Ticks that have not come are listed with the schedules.
+        let is_shown = |work: &&Work| work.state != WorkState::Queued || work.attempts > 0 || work.due_ms <= now;
+        let shown: Vec<_> = self.work.iter().filter(is_shown).take(MAX_LISTED).collect();
+        for work in &shown {
             let style = if work.state == WorkState::Parked { BAD } else { DIM };
             let attempts = match work.attempts {
                 0 | 1 => String::new(),
@@ -171,11 +216,11 @@ impl Fleet {
                 text += &format!("      {DIM}{reason}{DIM:#}\n");
             }
         }
-        let hidden = total.saturating_sub(work.len() as u64);
+        let hidden = total.saturating_sub(shown.len() as u64);
         if hidden > 0 {
             text += &format!("  {DIM}and {hidden} more{DIM:#}\n");
         }
-        Ok(ui::print(&text)?)
+        text
     }
 }
 

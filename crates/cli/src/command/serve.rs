@@ -11,9 +11,15 @@ use crate::ui::style::{ACCENT, BOLD, DIM};
 use crate::{ui, unsupported};
 use clap::{Args, ValueEnum};
 use patter::drive::Driver;
+use patter::http::NetworkPolicy;
 use patter::live::{LiveProject, ProjectPaths};
-use patter::project::{LimitsConfig, Project, ServerSelection, ToolVariant};
-use patter_serve::{Editing, Limits, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess, TurnLimits};
+use patter::project::{Config, Environment, LimitsConfig, Project, ServerSelection, ToolVariant};
+use patter_core::declare::DeclarationKind;
+use patter_core::schedule::Schedule;
+use patter_serve::{
+    Editing, Limits, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess, TurnLimits,
+    WebhookSecretError, Webhooks,
+};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -137,6 +143,39 @@ fn turn_limits(limits: &LimitsConfig) -> TurnLimits {
     TurnLimits { agents: numbers(&limits.agents), tokens: numbers(&limits.tokens) }
 }
 
+/// Returns how the ends of turns are reported to other servers, if the project names a secret for that.
+fn webhooks(config: &Config, environment: &Environment) -> Result<Option<Webhooks>, CommandError> {
+    let Some(name) = &config.serve.webhook_secret else { return Ok(None) };
+    let Some(secret) = environment.get(name).filter(|secret| !secret.trim().is_empty()) else {
+        let error = CommandError::usage(format!("the webhook secret is missing: `{name}` is not set"));
+        return Err(error.with_hint(format!("set `{name}`; {}", WebhookSecretError::Prefix.hint())));
+    };
+    let policy = NetworkPolicy::from_allow_list(config.http.allow.iter().map(String::as_str));
+    let policy = policy.map_err(|error| CommandError::usage(format!("[http] in patter.toml: {error}")))?;
+    let webhooks = Webhooks::new(&secret, policy, |name| environment.get(name));
+    Ok(Some(webhooks.map_err(|error| CommandError::usage(format!("`{name}`: {error}")).with_hint(error.hint()))?))
+}
+
+/// Checks that all schedules of the project can run.
+fn check_schedules(project: &Project, has_webhooks: bool) -> Result<(), CommandError> {
+    let schedules = Schedule::read_all(project);
+    let declared = project.declarations().iter().filter(|it| it.kind == DeclarationKind::Schedule);
+    for declaration in declared {
+        if schedules.iter().all(|schedule| schedule.name != declaration.name) {
+            let error = CommandError::usage(format!("the schedule `{}` is not valid", declaration.name));
+            return Err(error.with_hint("`patter check` says what is wrong"));
+        }
+    }
+    match schedules.iter().find(|schedule| schedule.webhook.is_some() && !has_webhooks) {
+        None => Ok(()),
+        Some(schedule) => {
+            let error = CommandError::usage(format!("the webhook of the schedule `{}` needs a secret", schedule.name));
+            Err(error
+                .with_hint("name its variable in patter.toml: `webhook-secret = \"WEBHOOK_SECRET\"` under `[serve]`"))
+        }
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum SystemOption {
     /// They follow the instruction of the agent
@@ -234,7 +273,9 @@ impl ServeOptions {
         }
         unsupported::warn(&agents, &environment, &config.models)?;
         let tools = if has_tools { offered_tools(&driver) } else { 0 };
-        let settings = ServeSettings { turn_limits: turn_limits(&config.limits), ..settings };
+        let webhooks = webhooks(&config, &environment)?;
+        check_schedules(driver.project(), webhooks.is_some())?;
+        let settings = ServeSettings { turn_limits: turn_limits(&config.limits), webhooks, ..settings };
         let mut server = Server::new(Arc::new(project), settings).with_driver(configure).with_agents(names.clone());
         server = server.with_tracer(toolset.runtime.tracer());
         for (name, tools) in variants {

@@ -2,7 +2,7 @@
 
 use super::environment::Environment;
 use super::load::{CONFIG, LoadError, strip_dot};
-use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
+use super::models::{self, ModelKey, ModelsConfig, PriceConfig, is_variable};
 use super::trust::{Definition, config_definitions};
 use crate::drive::Budget;
 use crate::file::read_settings;
@@ -61,6 +61,29 @@ pub struct Config {
     pub budget: BudgetConfig,
     /// How many turns servers perform at a time.
     pub limits: LimitsConfig,
+    /// What servers need besides.
+    pub serve: ServeConfig,
+}
+
+/// The section `[serve]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ServeConfig {
+    /// The name of the variable with the secret that signs webhooks.
+    pub webhook_secret: Option<String>,
+}
+
+impl ServeConfig {
+    fn check(&self) -> Result<(), (String, Option<String>)> {
+        match &self.webhook_secret {
+            // It may be the secret itself, which is not repeated.
+            Some(name) if !is_variable(name) => {
+                let message = "`webhook-secret` is the name of a variable, and not the secret itself".to_owned();
+                Err((message, Some("for example, `webhook-secret = \"WEBHOOK_SECRET\"`".to_owned())))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The section `[limits]`: how many turns all servers that share a store perform at a time.
@@ -235,6 +258,7 @@ impl Config {
             return Err((format!("{}{error}", place_of(text, rule)), Some(error.hint().to_string())));
         }
         config.hooks.iter().try_for_each(HookConfig::check)?;
+        config.serve.check()?;
         Ok(config)
     }
 

@@ -15,7 +15,7 @@ mod variant;
 pub use check::{ProjectCheck, is_ignored};
 pub use config::{
     CheckConfig, Config, FsConfig, HookConfig, HttpConfig, LimitsConfig, OrgConfig, PermissionConfig, SandboxConfig,
-    StoreConfig,
+    ServeConfig, StoreConfig,
 };
 pub use diff::diff_settings;
 pub use environment::{Environment, VariableSource};

@@ -104,6 +104,7 @@ impl Prompt {
             lifetime: Lifetime::Attached,
             when_busy: WhenBusy::Reject,
             parent: None,
+            webhook: None,
         };
         let follower = host.start(access, request).await?;
         let stopped = self.complete(follower, updates).await?;

@@ -125,6 +125,7 @@ async fn start(
         lifetime,
         when_busy: WhenBusy::Reject,
         parent: trace_parent(headers),
+        webhook: None,
     };
     Ok((host.start(access, turn).await?, Vec::new()))
 }

@@ -148,6 +148,7 @@ async fn start(
             lifetime,
             when_busy,
             parent,
+            webhook: None,
         },
     )
     .await

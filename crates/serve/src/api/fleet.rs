@@ -1,6 +1,6 @@
 //! The workers that share a store, and their work.
 
-use crate::host::{Host, api_error};
+use crate::host::{Host, api_error, schedule_statuses};
 use crate::respond::{ErrorResponse, json};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -27,7 +27,9 @@ pub(super) async fn read(
     work.retain(|work| access.may_reach(&work.agent));
     let counts = queue.counts().await.map_err(failed)?;
     let workers = queue.workers().await.map_err(failed)?;
-    Ok(json(&json!({"workers": workers, "queue": counts, "work": work})))
+    let mut schedules = schedule_statuses(&*store).await.map_err(failed)?;
+    schedules.retain(|schedule| access.may_reach(&schedule.agent));
+    Ok(json(&json!({"workers": workers, "queue": counts, "schedules": schedules, "work": work})))
 }
 
 /// Tries work again that was parked, or that waits to be tried again.

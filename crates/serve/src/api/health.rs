@@ -60,10 +60,12 @@ pub(super) async fn metrics(
 
 /// Returns gauges of what all servers that share a store do.
 fn fleet_text(counts: &QueueCounts, workers: usize) -> String {
-    let QueueCounts { queued, running, waiting, parked, oldest_ms } = counts;
+    let QueueCounts { queued, scheduled, running, waiting, parked, oldest_ms } = counts;
     let mut text = String::new();
     let _ = writeln!(text, "# HELP patter_work Turns that are work of the queue, by state.\n# TYPE patter_work gauge");
-    for (state, count) in [("queued", queued), ("running", running), ("waiting", waiting), ("parked", parked)] {
+    let states =
+        [("queued", queued), ("scheduled", scheduled), ("running", running), ("waiting", waiting), ("parked", parked)];
+    for (state, count) in states {
         let _ = writeln!(text, "patter_work{{state=\"{state}\"}} {count}");
     }
     let name = "patter_work_oldest_seconds";

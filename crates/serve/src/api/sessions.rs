@@ -7,6 +7,7 @@ use crate::guard::read_body;
 use crate::host::{Answer, Choice, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error};
 use crate::respond::{ErrorResponse, json};
 use crate::token::{Access, Scope};
+use crate::webhook::parse_url;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -156,8 +157,9 @@ pub(super) async fn create(
         None if query.background => SessionChoice::New(identity.background_session()),
         None => SessionChoice::New(identity.new_session()),
     };
+    let webhook = webhook(&host, request.webhook, &query)?;
     let turn = turn(agent, session, (request.message, request.contents), &headers, &query)?;
-    accept(&host, &access, &identity, turn, &headers, &query).await
+    accept(&host, &access, &identity, TurnRequest { webhook, ..turn }, &headers, &query).await
 }
 
 /// Continues a session with a message.
@@ -177,8 +179,9 @@ pub(super) async fn message(
     host.compile_for(&access, &agent)?;
     let identity = Identity::new(&access, &format!("sessions/{id}"), &headers, &body);
     let session = SessionChoice::Named(summary.id);
+    let webhook = webhook(&host, request.webhook, &query)?;
     let turn = turn(agent, session, (request.message, request.contents), &headers, &query)?;
-    accept(&host, &access, &identity, turn, &headers, &query).await
+    accept(&host, &access, &identity, TurnRequest { webhook, ..turn }, &headers, &query).await
 }
 
 /// Answers a call that waits: approves or refuses it, or reports the result of a tool that the client executes.
@@ -303,7 +306,23 @@ fn turn(
         lifetime: detached_by_default(headers)?,
         when_busy: when_busy(query.when_busy.as_deref())?,
         parent: trace_parent(headers),
+        webhook: None,
     })
+}
+
+/// Checks that the end of a turn can be reported to the URL of a request.
+fn webhook(host: &Host, url: Option<String>, query: &MessageQuery) -> Result<Option<String>, ApiError> {
+    const URL: &str = "webhook.url";
+    let Some(url) = url else { return Ok(None) };
+    if !query.background {
+        return Err(ApiError::invalid("webhook", "is only for turns in the background: add `?background=true`"));
+    }
+    if host.settings.webhooks.is_none() {
+        let message = "this server has no webhook secret; its operator can name one in patter.toml, under `[serve]`";
+        return Err(ApiError::invalid("webhook", message));
+    }
+    parse_url(&url).map_err(|reason| ApiError::invalid(URL, reason))?;
+    Ok(Some(url))
 }
 
 /// Leaves a turn to whichever worker has time for it.

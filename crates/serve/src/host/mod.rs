@@ -7,8 +7,11 @@ mod joined;
 mod pace;
 mod request;
 mod running;
+mod schedule;
+mod schedule_status;
 mod start;
 mod turn;
+mod webhook;
 mod work;
 mod worker;
 
@@ -16,6 +19,7 @@ pub(crate) use driver::ConfigureDriver;
 pub(crate) use error::{api_error, unknown_agent};
 pub(crate) use joined::{RecentRequests, RequestKey, background_session};
 pub(crate) use request::{Answer, Choice, Lifetime, SessionChoice, TurnRequest, WhenBusy};
+pub use schedule_status::{LastTick, ScheduleStatus, schedule_statuses};
 pub(crate) use start::read_segment;
 pub(crate) use turn::{Follower, Turn, TurnDetails, TurnItem};
 

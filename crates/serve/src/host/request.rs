@@ -23,6 +23,8 @@ pub(crate) struct TurnRequest {
     pub(crate) when_busy: WhenBusy,
     /// The span of the client that the turn is a part of.
     pub(crate) parent: Option<TraceParent>,
+    /// The URL that learns about the end of a turn in the background.
+    pub(crate) webhook: Option<String>,
 }
 
 /// What a turn uses instead of what its agent declares.

@@ -135,7 +135,7 @@ impl RunningTurn {
         // The next request may follow at once, so the session is free before this one ends.
         drop(session);
         if let Some(ticket) = self.ticket.take() {
-            self.host.settle_turn(ticket, &end).await;
+            self.host.settle_turn(ticket, &turn, &end).await;
         }
         self.finish(end);
         drop(permit);

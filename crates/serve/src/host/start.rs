@@ -28,8 +28,9 @@ impl Host {
         // A copy of the request, which only the queue needs.
         let is_work = request.lifetime == Lifetime::Detached && self.queue().is_some();
         let task = is_work.then(|| Task::Say(Box::new(SayTask::new(&request))));
-        let TurnRequest { agent, session, history, client, input, contents, choice, lifetime, when_busy, parent } =
-            request;
+        let TurnRequest {
+            agent, session, history, client, input, contents, choice, lifetime, when_busy, parent, ..
+        } = request;
         if let SessionChoice::Named(id) | SessionChoice::After(id, _) = &session {
             self.find_session(access, id).await?;
         }

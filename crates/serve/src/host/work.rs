@@ -1,7 +1,9 @@
 //! Turns that outlive the requests that started them. Each is work of the queue until it ends, so that another worker
 //! continues it if this one stops, and a message that was accepted is not lost.
 
-use super::{Choice, Host, SessionChoice, TurnRequest};
+use super::schedule::TickTask;
+use super::webhook::{NotifyTask, WEBHOOK};
+use super::{Choice, Host, SessionChoice, Turn, TurnRequest};
 use crate::token::Access;
 use patter::drive::now_ms;
 use patter::store::{
@@ -29,6 +31,17 @@ pub(super) enum Task {
     Say(Box<SayTask>),
     /// Continue the run.
     Resume,
+    /// Run a schedule.
+    Tick(TickTask),
+    /// Report the end of a turn.
+    Notify(Box<NotifyTask>),
+}
+
+/// The part of a task that says who learns about its end. The rest may be large.
+#[derive(Deserialize)]
+struct TaskWebhook {
+    #[serde(default)]
+    webhook: Option<String>,
 }
 
 /// A message to an agent.
@@ -45,11 +58,13 @@ pub(super) struct SayTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<ClientAdditions>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
+    pub(super) model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    variant: Option<String>,
+    pub(super) variant: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<TraceParent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) webhook: Option<String>,
 }
 
 impl SayTask {
@@ -63,6 +78,7 @@ impl SayTask {
             model: request.choice.model.as_ref().map(ToString::to_string),
             variant: request.choice.variant.clone(),
             parent: request.parent,
+            webhook: request.webhook.clone(),
         }
     }
 
@@ -80,6 +96,8 @@ pub(super) struct Ticket {
     attempts: u32,
     /// Whether somebody who waits for the turn learns why it cannot start.
     is_awaited: bool,
+    /// The URL that learns about the end of the turn.
+    pub(super) webhook: Option<String>,
 }
 
 /// What became of work that was to be cancelled.
@@ -95,7 +113,8 @@ pub(super) enum CancelledWork {
 
 impl From<&Work> for Ticket {
     fn from(work: &Work) -> Self {
-        Self { id: work.id, key: work.key.clone(), attempts: work.attempts, is_awaited: false }
+        let webhook = serde_json::from_str(&work.task).ok().and_then(|TaskWebhook { webhook }| webhook);
+        Self { id: work.id, key: work.key.clone(), attempts: work.attempts, is_awaited: false, webhook }
     }
 }
 
@@ -118,7 +137,7 @@ impl Host {
         let new = NewWork { worker: Some(worker.to_owned()), ..new_work(access, session, agent, &task)? };
         let key = new.key.clone();
         let id = queue.add(new).await.map_err(|error| super::api_error(&error.into()))?;
-        Ok(id.map(|id| Ticket { id, key, attempts: 1, is_awaited: true }))
+        Ok(id.map(|id| Ticket { id, key, attempts: 1, is_awaited: true, webhook: None }))
     }
 
     /// Adds a turn to the queue for any worker. With a key, adding it again has no effect. Returns its session.
@@ -179,9 +198,11 @@ impl Host {
     pub(super) fn take_request(&self, worker: &str) -> TakeRequest {
         let limits = &self.settings.turn_limits;
         let limit = |name: &str| limits.agents.get(name).copied();
+        let agents = self.agents().into_iter().map(|(name, _)| (name.clone(), limit(&name)));
+        let agents = agents.chain(self.settings.webhooks.as_ref().map(|_| (WEBHOOK.to_owned(), None)));
         TakeRequest {
             worker: worker.to_owned(),
-            agents: self.agents().into_iter().map(|(name, _)| (name.clone(), limit(&name))).collect(),
+            agents: agents.collect(),
             tenants: limits.tokens.clone(),
             session: None,
             limit: 0,
@@ -189,11 +210,25 @@ impl Host {
     }
 
     /// Settles work after its turn ended.
-    pub(super) async fn settle_turn(&self, ticket: Ticket, end: &Result<TurnEnd, ApiError>) {
-        let settlement = match end {
+    pub(super) async fn settle_turn(&self, ticket: Ticket, turn: &Turn, end: &Result<TurnEnd, ApiError>) {
+        let settlement = self.settlement_of(&ticket, end);
+        let is_end = matches!(settlement, Settlement::Done | Settlement::Waiting(_) | Settlement::Parked(_));
+        let settlement = match turn.session.as_ref().filter(|_| is_end) {
+            // The turn has ended once its report is in the queue.
+            Some(session) => match self.notify(&ticket, session, &turn.about, end).await {
+                Ok(()) => settlement,
+                Err(error) => self.again(&ticket, error.to_string()),
+            },
+            None => settlement,
+        };
+        self.settle(ticket, settlement).await;
+    }
+
+    fn settlement_of(&self, ticket: &Ticket, end: &Result<TurnEnd, ApiError>) -> Settlement {
+        match end {
             Ok(TurnEnd { outcome: TurnOutcome::Waiting(_), .. }) => Settlement::Waiting(self.settings.approval_expiry),
             Ok(TurnEnd { outcome: TurnOutcome::Failed(failure), .. }) if failure.kind == FailureKind::Store => {
-                self.again(&ticket, failure.message.clone())
+                self.again(ticket, failure.message.clone())
             }
             Ok(_) => Settlement::Done,
             Err(ApiError { kind: ApiErrorKind::Unavailable, .. }) if self.draining.is_cancelled() => {
@@ -202,12 +237,11 @@ impl Host {
             Err(_) if ticket.is_awaited => Settlement::Done,
             Err(error) => match error.kind {
                 ApiErrorKind::Busy | ApiErrorKind::Unavailable | ApiErrorKind::TooMany => {
-                    self.again(&ticket, error.to_string())
+                    self.again(ticket, error.to_string())
                 }
                 _ => Settlement::Parked(error.to_string()),
             },
-        };
-        self.settle(ticket, settlement).await;
+        }
     }
 
     pub(super) async fn settle(&self, ticket: Ticket, settlement: Settlement) {
@@ -272,6 +306,7 @@ pub(super) fn new_work(access: &Access, session: &SessionId, agent: &str, task: 
         tenant: access.name().to_owned(),
         task: serde_json::to_string(task).map_err(unwritable)?,
         worker: None,
+        due_ms: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::running::Work as TurnWork;
 use super::start::{open_run_details, open_run_usage, read_segment};
-use super::work::{Task, Ticket, is_busy};
+use super::work::{SayTask, Task, Ticket, is_busy};
 use super::{Host, Lifetime, TurnDetails};
 use patter::drive::now_ms;
 use patter::session::{CallAnswer, Log, Session, SessionError};
@@ -153,12 +153,20 @@ impl Host {
         let task: Task = serde_json::from_str(&work.task)
             .map_err(|error| Settlement::Parked(format!("it cannot be read: {error}")))?;
         let permit = self.permit().map_err(|_| Settlement::HandedOver)?;
+        if let Task::Notify(notify) = &task {
+            return Err(self.deliver(notify, work).await);
+        }
         let session = match self.open(&work.session).await {
             Ok(session) => session,
-            Err(SessionError::Store(StoreError::NotFound { .. })) => match task {
-                Task::Say(_) => self.create(&self.stored()?, work.session.clone()),
-                Task::Resume => return Err(Settlement::Done),
-            },
+            Err(SessionError::Store(StoreError::NotFound { .. })) => {
+                let say = match task {
+                    Task::Say(say) => *say,
+                    Task::Tick(tick) => self.tick_message(&tick).await?,
+                    Task::Resume | Task::Notify(_) => return Err(Settlement::Done),
+                };
+                let session = self.create(&self.stored()?, work.session.clone());
+                return self.say(session, say, work, ticket, permit);
+            }
             Err(SessionError::Store(error)) if is_busy(&error) => {
                 return Err(Settlement::Later(BUSY_PAUSE, error.to_string()));
             }
@@ -166,35 +174,53 @@ impl Host {
             Err(error) => return Err(self.again(ticket, error.to_string())),
         };
         let has_open_run = session.read_log(|log| log.open_run().is_some());
+        let is_known = session.read_log(|log| log.has_request(&work.key));
         match task {
-            Task::Say(say) if !session.read_log(|log| log.has_request(&work.key)) => {
+            Task::Say(say) if !is_known => {
                 if has_open_run {
                     let reason = "an earlier run of the session has not ended".to_owned();
                     return Err(Settlement::Later(BUSY_PAUSE, reason));
                 }
-                let mut session = session;
-                session.add_contents(&say.contents);
-                if !say.history.is_empty() && session.conversation().is_empty() {
-                    let imported = session.import(say.history.clone());
-                    imported.map_err(|error| Settlement::Parked(error.to_string()))?;
-                }
-                session.set_trace_parent(say.parent);
-                session.set_client(say.client.clone());
-                let number = session.read_log(Log::segments) + 1;
-                let client = say.client.clone();
-                let about = TurnDetails { number, agent: work.agent.clone(), client, created_ms: now_ms() };
-                let choice = say.choice();
-                let input = UserInput { text: say.message, attachments: say.attachments };
-                let say = TurnWork::Say(input, choice);
-                self.spawn(session, about, say, Lifetime::Detached, permit, Some(ticket.clone()));
-                Ok(())
+                self.say(session, *say, work, ticket, permit)
             }
-            Task::Say(_) if session.read_log(|log| log.last_request() != Some(work.key.as_str())) => {
+            // Whoever has its session, the tick was there.
+            Task::Tick(_) if !is_known => Err(Settlement::Done),
+            Task::Say(_) | Task::Tick(_) if session.read_log(|log| log.last_request() != Some(work.key.as_str())) => {
                 Err(Settlement::Done)
             }
-            Task::Say(_) | Task::Resume if !has_open_run => Err(Settlement::Done),
-            Task::Say(_) | Task::Resume => self.continue_run(session, ticket, permit).await,
+            _ if !has_open_run => {
+                drop(session);
+                self.notify_again(ticket, &work.session).await?;
+                Err(Settlement::Done)
+            }
+            _ => self.continue_run(session, ticket, permit).await,
         }
+    }
+
+    /// Sends a message to its agent.
+    fn say(
+        self: &Arc<Self>,
+        mut session: Session,
+        say: SayTask,
+        work: &Work,
+        ticket: &Ticket,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(), Settlement> {
+        session.add_contents(&say.contents);
+        if !say.history.is_empty() && session.conversation().is_empty() {
+            let imported = session.import(say.history.clone());
+            imported.map_err(|error| Settlement::Parked(error.to_string()))?;
+        }
+        session.set_trace_parent(say.parent);
+        session.set_client(say.client.clone());
+        let number = session.read_log(Log::segments) + 1;
+        let client = say.client.clone();
+        let about = TurnDetails { number, agent: work.agent.clone(), client, created_ms: now_ms() };
+        let choice = say.choice();
+        let input = UserInput { text: say.message, attachments: say.attachments };
+        let say = TurnWork::Say(input, choice);
+        self.spawn(session, about, say, Lifetime::Detached, permit, Some(ticket.clone()));
+        Ok(())
     }
 
     /// Continues the run of a session. If it waits for an approval that nobody gave in time, the call is refused.
@@ -211,6 +237,8 @@ impl Host {
             let since_ms = now_ms().saturating_sub(stored.summary.changed_ms);
             let left = self.settings.approval_expiry.saturating_sub(Duration::from_millis(since_ms));
             if !left.is_zero() {
+                drop(session);
+                self.notify_again(ticket, &id).await?;
                 return Err(Settlement::Waiting(left));
             }
             for call in session.read_log(Waiting::all).into_iter().filter(|call| call.because.is_some()) {

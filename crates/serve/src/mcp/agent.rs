@@ -54,6 +54,7 @@ impl McpService {
                     lifetime: Lifetime::Attached,
                     when_busy: WhenBusy::Enqueue,
                     parent: trace_parent(context),
+                    webhook: None,
                 };
                 self.host.start(&access, turn).await
             }

@@ -141,6 +141,7 @@ async fn work_that_cannot_be_done_is_parked() {
         tenant: String::new(),
         task: "{}".to_owned(),
         worker: None,
+        due_ms: None,
     };
     let id = store.queue().unwrap().add(work).await.unwrap().unwrap();
     let parked = async || {

@@ -7,6 +7,7 @@ mod section;
 pub use facts::ModelFacts;
 pub(super) use prices::prices;
 pub use prices::{Dollars, ModelKey, PriceConfig};
+pub(super) use section::is_variable;
 pub use section::{KeyCommand, KeySource, ProviderConfig, Seconds};
 
 use indexmap::IndexMap;

@@ -178,7 +178,7 @@ impl RawSection {
 }
 
 /// Returns whether a text can be the name of a variable. Keys are longer or contain other characters.
-fn is_variable(name: &str) -> bool {
+pub(in crate::project) fn is_variable(name: &str) -> bool {
     let is_name_char = |c: char| c == '_' || c.is_ascii_uppercase() || c.is_ascii_digit();
     name.starts_with(|c: char| c == '_' || c.is_ascii_uppercase()) && name.chars().all(is_name_char)
 }

@@ -35,6 +35,7 @@ fn new(key: &str, session: &str, tenant: &str) -> NewWork {
         tenant: tenant.to_owned(),
         task: r#"{"message":"Hello"}"#.to_owned(),
         worker: None,
+        due_ms: None,
     }
 }
 

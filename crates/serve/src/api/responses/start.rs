@@ -74,6 +74,7 @@ pub(super) async fn start(
             lifetime,
             when_busy,
             parent,
+            webhook: None,
         },
     )
     .await
