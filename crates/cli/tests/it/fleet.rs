@@ -285,7 +285,7 @@ fn servers_share_the_limits_of_a_provider() {
 }
 
 /// A PostgreSQL server that ends with this test.
-struct Database {
+pub(crate) struct Database {
     folder: String,
     child: Child,
     input: Option<ChildStdin>,
@@ -301,7 +301,7 @@ impl Drop for Database {
 
 impl Database {
     /// Starts the server. Returns `None` if PostgreSQL is not installed, unless `CI` is set.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         const SCRIPT: &str = include_str!("../../../patter/tests/postgres.sh");
         let mut command = Command::new("sh");
         command.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -321,7 +321,7 @@ impl Database {
         }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("postgres:///postgres?host={}&user=postgres", self.folder)
     }
 

@@ -43,6 +43,7 @@ mod redact;
 mod replay;
 mod run;
 mod sandbox;
+mod schedules;
 mod secrets;
 mod serving;
 mod sessions;

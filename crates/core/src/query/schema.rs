@@ -224,6 +224,19 @@ pub const PROJECT_SCHEMA: Schema = Schema {
             ],
         },
         LabelSchema {
+            name: "Schedule",
+            description: "when an agent runs",
+            properties: &[
+                ("name", "the name"),
+                ("description", "as declared"),
+                ("at", "the times, as declared"),
+                ("timezone", "the time zone, as declared"),
+                ("webhook", "the URL that learns about the end of each run, as declared"),
+                ("file", "the file that declares it"),
+                ("line", "the line in that file"),
+            ],
+        },
+        LabelSchema {
             name: "Finding",
             description: "something that `patter check` finds",
             properties: &[
@@ -303,9 +316,15 @@ pub const PROJECT_SCHEMA: Schema = Schema {
             properties: &[],
         },
         RelationSchema {
+            name: "starts",
+            description: "a schedule runs an agent",
+            ends: &[("Schedule", "Agent")],
+            properties: &[],
+        },
+        RelationSchema {
             name: "has",
-            description: "a finding is about an agent, a tool or a toolkit",
-            ends: &[("Agent", "Finding"), ("Tool", "Finding"), ("Toolkit", "Finding")],
+            description: "a finding is about an agent, a tool, a toolkit or a schedule",
+            ends: &[("Agent", "Finding"), ("Tool", "Finding"), ("Toolkit", "Finding"), ("Schedule", "Finding")],
             properties: &[],
         },
     ],

@@ -313,3 +313,58 @@ fn a_value_that_is_both_required_and_optional() {
         assert_eq!(found(&format!("[t:Tool {{description: 'x'}} | {valid}]")), [], "{valid}");
     }
 }
+
+#[test]
+fn a_schedule_has_one_finding_per_mistake() {
+    let agents = "[digest:Agent {instruction: 'Sum up.', model: 'demo'}] \
+        [report:Agent {instruction: 'Report on {city}.', model: 'demo', takes: 'Place'}] [Place:Object | (city::Text)]";
+    let check_record = |record: &str, code: &str, marked: &str, hint: &str| {
+        let text = format!("{agents} [s:Schedule {{{record}}}]");
+        check_one(&text, code, hint);
+        let findings = check(&Project::read([("a.gram", &text)]), &Options::default());
+        assert_eq!(findings[0].diagnostic.span.slice(&text), marked);
+    };
+    let agent = "agent: 'digset', at: '@daily', input: 'Go'";
+    check_record(agent, "P141", "'digset'", "did you mean `digest`?");
+    let minute = "the minute is 0 to 59; `*` stands for all, and `*/5` for every fifth";
+    check_record("agent: 'digest', at: '61 7 * * *', input: 'Go'", "P142", "61", minute);
+    check_record("agent: 'digest', at: '0 7 * * monday', input: 'Go'", "P142", "monday", "did you mean `mon`?");
+    let zone = "agent: 'digest', at: '@daily', timezone: 'Zurich', input: 'Go'";
+    check_record(zone, "P143", "'Zurich'", "did you mean `Europe/Zurich`?");
+    check_record(
+        "agent: 'digest', at: '@daily'",
+        "P144",
+        "[s:Schedule",
+        "add `input: \"…\"`: the message that the agent receives",
+    );
+    let typed = "put quotes around the input, or declare what the agent `takes`";
+    check_record("agent: 'digest', at: '@daily', input: {city: 'Bern'}", "P144", "{city: 'Bern'}", typed);
+    check_record(
+        "agent: 'report', at: '@daily', input: {town: 'Bern'}",
+        "P144",
+        "{town: 'Bern'}",
+        "the agent takes `Place`",
+    );
+    let never = "for the last days of all months, write `28` or `1`: each month has these days";
+    check_record("agent: 'digest', at: '0 7 30 2 *', input: 'Go'", "P145", "'0 7 30 2 *'", never);
+    let url = "write a URL such as `https://example.com/hooks/digest`";
+    check_record("agent: 'digest', at: '@daily', input: 'Go', webhook: 'example.com'", "P072", "'example.com'", url);
+    check_record("agent: 'digest', at: '@daily', input: 'Go', catchUp: 'soon'", "P005", "'soon'", DURATION);
+    check_record("agent: 'digest', at: '@daily', input: 'Go', zone: 'UTC'", "P004", "zone", PROPERTIES);
+    check_record("agent: 'digest', input: 'Go'", "P002", "[s:Schedule", "add `at: \"…\"` to its record");
+    let twice = format!("{agents} {}", "[s:Schedule {agent: 'digest', at: '@daily', input: 'Go'}] ".repeat(2));
+    check_one(&twice, "P012", "rename or remove one of them");
+    check_one(
+        &format!("{agents} [:Schedule {{agent: 'digest', at: '@daily', input: 'Go'}}]"),
+        "P001",
+        "write the name before the label: `[name:Schedule …`",
+    );
+    let fits = format!(
+        "{agents} [s:Schedule {{agent: 'report', at: '0 0 7 * * mon-fri', input: {{city: 'Bern'}}, catchUp: 2h}}]"
+    );
+    let findings = check(&Project::read([("a.gram", fits)]), &Options::default());
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+const DURATION: &str = "write a number of seconds, or a number with ms, s, m or h, such as `30s`";
+const PROPERTIES: &str = "known properties: description, agent, at, timezone, catchUp, webhook, input";

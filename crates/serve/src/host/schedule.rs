@@ -72,7 +72,8 @@ impl TickTask {
 /// What this server has added.
 #[derive(Default)]
 struct Added {
-    schedules: Vec<Schedule>,
+    /// The schedules, once they are known.
+    schedules: Option<Vec<Schedule>>,
     /// The last tick of each schedule, by its name.
     ticks: HashMap<String, Tick>,
     /// When ticks are added again.
@@ -108,21 +109,18 @@ impl Host {
         let driver = self.project.driver();
         let schedules = Schedule::read_all(driver.project());
         let now = now_ms();
-        if schedules != added.schedules {
+        if added.schedules.as_ref() != Some(&schedules) {
             remove_outdated(queue, &schedules).await?;
-            let is_same = |name: &String| {
-                let find = |list: &[Schedule]| list.iter().find(|schedule| schedule.name == *name).cloned();
-                find(&schedules) == find(&added.schedules)
-            };
-            added.ticks.retain(|name, _| is_same(name));
-            added.schedules = schedules;
+            let known = added.schedules.take().unwrap_or_default();
+            let find = |list: &[Schedule], name: &str| list.iter().find(|schedule| schedule.name == name).cloned();
+            added.ticks.retain(|name, _| find(&schedules, name) == find(&known, name));
         }
         let is_again = now >= added.again_ms;
         if is_again {
             added.again_ms = now.saturating_add(patter::text::milliseconds(ADD_AGAIN));
         }
         let mut next_ms: Option<u64> = None;
-        for schedule in added.schedules.iter().filter(|schedule| self.serves(&schedule.agent)) {
+        for schedule in schedules.iter().filter(|schedule| self.serves(&schedule.agent)) {
             let last = added.ticks.get(&schedule.name).copied();
             if let Some(last) = last.filter(|last| last.as_ms() > now) {
                 if is_again {
@@ -145,6 +143,7 @@ impl Host {
                 }
             }
         }
+        added.schedules = Some(schedules);
         Ok(next_ms.map(|next| Duration::from_millis(next.saturating_sub(now_ms()))))
     }
 

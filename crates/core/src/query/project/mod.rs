@@ -12,7 +12,7 @@ use crate::library::{
 };
 use crate::name::FullName;
 use crate::permission::{Permissions, Rule};
-use patter_gram::{Pattern, Severity, Span};
+use patter_gram::{Pattern, Severity, Span, Syntax};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use vertex::{add_properties, rule_vertex, tool_places, tool_vertex};
@@ -49,6 +49,7 @@ impl<T: LibraryTool> ProjectGraph<'_, T> {
         builder.add_agents();
         builder.add_shared_rules();
         builder.add_cases();
+        builder.add_schedules();
         builder.add_findings();
         builder.count();
         builder.graph
@@ -341,6 +342,25 @@ impl<'p, T: LibraryTool> Builder<'_, 'p, T> {
                 for callee in expected {
                     self.graph.relate(Relation::new(index, "expects", callee));
                 }
+            }
+        }
+    }
+
+    /// Adds the schedules, with the agents that they run.
+    fn add_schedules(&mut self) {
+        let project = self.source.project;
+        let is_schedule = |declaration: &&Declaration| declaration.kind == DeclarationKind::Schedule;
+        for declaration in project.declarations().iter().filter(is_schedule) {
+            let Some(pattern) = project.pattern(declaration) else { continue };
+            let text = |key: &str| pattern.get(key).and_then(Syntax::read_text).map(Cow::into_owned);
+            let mut vertex = Vertex::new("Schedule", format!("schedule:{}", declaration.name), &declaration.name);
+            for key in ["description", "at", "timezone", "webhook"] {
+                vertex.set(key, text(key));
+            }
+            self.place(&mut vertex, declaration.file, declaration.span);
+            let index = self.graph.add(vertex);
+            if let Some(agent) = text("agent").and_then(|agent| self.graph.find(&format!("agent:{agent}"))) {
+                self.graph.relate(Relation::new(index, "starts", agent));
             }
         }
     }
