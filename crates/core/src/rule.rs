@@ -118,11 +118,17 @@ rules! {
     UNKNOWN_TIMEZONE = "P143" Error "an unknown time zone";
     BAD_SCHEDULED_INPUT = "P144" Error "a schedule whose input does not fit";
     NEVER_FIRES = "P145" Error "a schedule that never runs";
+    UNKNOWN_BASE = "P146" Error "a base that is not declared";
+    BAD_BASE = "P147" Error "a base that is not an agent";
+    BASE_CYCLE = "P148" Error "agents that extend each other in a cycle";
+    TOO_MANY_BASES = "P149" Error "an agent that extends too many others";
     USELESS_FALLBACK = "P150" Warning "a fallback that is asked already";
     INVALID_QUERY = "P151" Error "an invalid query";
     BROKEN_POLICY = "P152" Error "a broken policy";
     SEALED_POLICY = "P153" Error "a policy that replaces a sealed one";
     UNCHECKED_POLICY = "P154" Error "a policy that cannot be checked";
+    BROKEN_CONTRACT = "P155" Error "an agent that breaks the contract of its base";
+    CONFLICTING_ELEMENT = "P156" Error "a tool or agent that differs from that of the base";
 
     UNKNOWN_STEP = "P160" Warning "a step that calls nothing known";
     BAD_STEP = "P161" Error "an invalid step";
@@ -142,6 +148,7 @@ rules! {
     TOO_MANY_ROUTES = "P175" Error "more routes than can be checked";
     TOO_MANY_MODEL_CALLS = "P176" Error "more model calls than a workflow allows";
     BAD_HANDOFF = "P177" Error "a hand-off without a conversation";
+    BAD_PIPE = "P178" Error "a pipe that is not a path of tools";
 }
 
 /// The pages of the rules of the notation. They are here because their examples are agents, which the notation itself does

@@ -11,6 +11,8 @@ use crate::tool::{Tool, Workspace, WorkspaceBuilder, WorkspaceError};
 use patter_core::diff::{Change, diff};
 use patter_core::gram::Dialect;
 use patter_core::library::{Library, MergeError};
+use patter_core::permission::RuleError;
+use patter_core::query::{Limits, ProjectGraph, find_violations};
 use patter_core::types::definition::hash;
 use std::collections::BTreeMap;
 use std::io;
@@ -132,6 +134,12 @@ pub enum LiveProjectError {
     /// The layers of tools cannot be merged.
     #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Merge(Vec<MergeError>),
+    /// A rule in `patter.toml` is invalid.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// Changed files break policies, or policies cannot be read. There is at least one message.
+    #[error("{}", .0.join("; "))]
+    Policy(Vec<String>),
 }
 
 impl LiveProjectBuilder {
@@ -262,14 +270,35 @@ impl LiveProject {
     }
 
     /// Uses changed files, as they were when the changes were found, from the next turn on. Starts the MCP servers that the
-    /// agents need now and did not need before, and returns a report on them.
+    /// agents need now and did not need before, and returns a report on them. If the changed files break a policy, the ones
+    /// from before stay in use.
     pub async fn accept(&self, changes: ProjectChanges) -> Result<ServerReport, LiveProjectError> {
         let mut new = changes.snapshot;
         let report = new.tools.add_more_servers(new.driver.project()).await;
         let library = new.tools.library().map_err(LiveProjectError::Merge)?;
         new.driver = new.driver.with_project(Arc::new(new.driver.project().clone()), library.into());
+        self.refuse_broken_policies(&new)?;
         *self.snapshot() = new;
         Ok(report)
+    }
+
+    fn refuse_broken_policies(&self, new: &Snapshot) -> Result<(), LiveProjectError> {
+        let known = new.tools.policies();
+        let unreadable = known
+            .errors
+            .iter()
+            .map(|error| format!("the policy `{}` is invalid: {}", error.name, error.diagnostic.message));
+        let mut rules = self.config.permissions.rules()?;
+        rules.extend(new.driver.rules().iter().cloned());
+        let project = new.driver.project();
+        let source = ProjectGraph { project, library: new.driver.library(), rules: &rules, findings: &[] };
+        let violations = find_violations(&known.policies, &source, Limits::default());
+        let broken = known.findings.iter().chain(violations.iter().map(|violation| &violation.finding));
+        let broken = broken.filter(|finding| finding.diagnostic.is_error()).map(|finding| {
+            format!("{}: {}", project.location(finding.file, finding.diagnostic.span), finding.diagnostic.message)
+        });
+        let messages: Vec<_> = unreadable.chain(broken).collect();
+        if messages.is_empty() { Ok(()) } else { Err(LiveProjectError::Policy(messages)) }
     }
 
     /// Continues with the files as they were before, until they change again.

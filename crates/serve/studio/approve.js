@@ -1,4 +1,4 @@
-// Decisions about calls that wait.
+// Decisions about calls that wait, and answers to questions.
 import { notify, post } from "./live.js";
 
 /**
@@ -8,8 +8,10 @@ import { notify, post } from "./live.js";
  * @property {string} call
  * @property {string} hash
  * @property {string} interrupt
+ * @property {string} result
  * @property {boolean} approved
  * @property {string} reason
+ * @property {string | undefined} answer
  */
 
 /**
@@ -19,17 +21,20 @@ import { notify, post } from "./live.js";
  * @returns {Decision}
  */
 function readDecision(form, approved) {
-  const { session = "", run = "[]", call = "", hash = "", interrupt = "" } = form.dataset;
-  const reason = String(new FormData(form).get("reason") ?? "").trim();
-  return { session, run: JSON.parse(run), call, hash, interrupt, approved, reason };
+  const { session = "", run = "[]", call = "", hash = "", interrupt = "", result = "" } = form.dataset;
+  const data = new FormData(form);
+  const reason = String(data.get("reason") ?? "").trim();
+  const answer = data.has("answer") ? String(data.get("answer")).trim() : undefined;
+  return { session, run: JSON.parse(run), call, hash, interrupt, result, approved, reason, answer };
 }
 
 /**
  * Sends a decision. The run continues on the server.
  * @param {Decision} decision
  */
-export function sendDecision({ session, run, call, hash, approved, reason }) {
-  const decision = approved ? { decision: "approve" } : { decision: "refuse", reason: reason || undefined };
+export function sendDecision({ session, run, call, hash, approved, reason, answer }) {
+  const approval = approved ? { decision: "approve" } : { decision: "refuse", reason: reason || undefined };
+  const decision = answer === undefined ? approval : { decision: "result", result: answer };
   return post(`/api/sessions/${encodeURIComponent(session)}/answers`, { run, call_id: call, hash, ...decision });
 }
 

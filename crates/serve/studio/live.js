@@ -49,11 +49,12 @@ async function countWaiting() {
   if (!place || document.hidden) return;
   const response = await fetch("/api/approvals").catch(() => null);
   if (!response?.ok) return;
-  const { approvals } = await response.json();
-  place.hidden = approvals.length === 0;
-  place.textContent = String(approvals.length);
-  place.setAttribute("aria-label", `${approvals.length} waiting`);
-  window.dispatchEvent(new CustomEvent("patter:waiting", { detail: approvals.length }));
+  const { approvals, questions } = await response.json();
+  const count = approvals.length + questions.length;
+  place.hidden = count === 0;
+  place.textContent = String(count);
+  place.setAttribute("aria-label", `${count} waiting`);
+  window.dispatchEvent(new CustomEvent("patter:waiting", { detail: count }));
 }
 
 // A token in the address is not needed any more.

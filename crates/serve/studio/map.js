@@ -187,6 +187,10 @@ function drawAround(top, bottom) {
 /** @type {Item[]} */
 let hits = [];
 let current = 0;
+/** What the query finds, if there is one: the numbers of nodes. @type {Set<number> | null} */
+let asked = null;
+/** Why the query finds nothing. */
+let problem = "";
 
 /** Shows what matches all filters, and dims the rest. */
 function filter() {
@@ -194,7 +198,7 @@ function filter() {
   const value = (/** @type {string} */ name) => String(values.get(name) ?? "");
   const [name, effect, permission, layer, model] = [value("name").trim().toLowerCase(), value("effect"), value("permission"), value("layer"), value("model")];
   const onlyProblems = values.has("problems");
-  const isActive = name || effect || permission || layer || model || onlyProblems;
+  const isActive = name || effect || permission || layer || model || onlyProblems || asked;
   const fits = (/** @type {Item | undefined} */ item) =>
     !!item &&
     (!effect || !item.isTool || item.data.effect === effect) &&
@@ -214,7 +218,7 @@ function filter() {
   }
   const direct = new Set();
   nodes.forEach((item, index) => {
-    if ((!isLinked || linked.has(index)) && item.name.includes(name) && (!onlyProblems || item.hasProblem)) direct.add(index);
+    if ((!isLinked || linked.has(index)) && item.name.includes(name) && (!onlyProblems || item.hasProblem) && (!asked || asked.has(index))) direct.add(index);
   });
   // What was searched for is shown with its neighbours.
   const lit = new Set(direct);
@@ -225,7 +229,7 @@ function filter() {
   }
   nodes.forEach((item, index) => {
     item.element.classList.toggle("dim", !!isActive && !lit.has(index));
-    item.element.classList.toggle("hit", !!isSearch && direct.has(index));
+    item.element.classList.toggle("hit", (!!isSearch || !!asked) && direct.has(index));
   });
   for (const { element, from, to, permission: decision } of lines) {
     const isLit = lit.has(from) && lit.has(to) && (!isSearch || direct.has(from) || direct.has(to)) && (!permission || decision === permission);
@@ -233,12 +237,43 @@ function filter() {
   }
   hits = isActive ? nodes.filter((_, index) => direct.has(index)): [];
   current = 0;
-  found.textContent = isActive ? `${hits.length} of ${nodes.length}` : "";
-  if (isSearch && hits[0]) reveal(hits[0].box);
+  found.textContent = problem || (isActive ? `${hits.length} of ${nodes.length}` : "");
+  if ((isSearch || asked) && hits[0]) reveal(hits[0].box);
+}
+
+let asking = new AbortController();
+let askTimer = 0;
+
+/** Asks the server what a query finds, and highlights it. @param {string} query */
+async function ask(query) {
+  asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  if (!query) {
+    asked = null;
+    problem = "";
+    filter();
+    return;
+  }
+  const response = await fetch(`/studio/query?q=${encodeURIComponent(query)}`, { signal }).catch(() => null);
+  if (signal.aborted) return;
+  /** @type {{ nodes: number[], error: string | null, hint: string | null }} */
+  const answer = response?.ok ? await response.json() : { nodes: [], error: "The server does not answer", hint: null };
+  if (signal.aborted) return;
+  problem = answer.error ? [answer.error, answer.hint].filter(Boolean).join(": ") : "";
+  asked = answer.error ? null : new Set(answer.nodes);
+  filter();
 }
 
 let waiting = 0;
-form.addEventListener("input", () => {
+form.addEventListener("input", (event) => {
+  const field = event.target;
+  if (field instanceof HTMLInputElement && field.name === "query") {
+    // A query is asked once nobody types any more.
+    clearTimeout(askTimer);
+    askTimer = window.setTimeout(() => void ask(field.value.trim()), 250);
+    return;
+  }
   cancelAnimationFrame(waiting);
   waiting = requestAnimationFrame(filter);
 });

@@ -51,7 +51,7 @@ function showState() {
   send.disabled = isBusy || activity() === "waiting" || activity() === "interrupted";
   stop.hidden = !isBusy && activity() !== "waiting";
   undo.hidden = isNew || isBusy || activity() !== "idle";
-  const states = { running: "Working…", waiting: "Waiting for an approval", interrupted: "Interrupted" };
+  const states = { running: "Working…", waiting: "Waiting for you", interrupted: "Interrupted" };
   const state = states[/** @type {keyof typeof states} */ (activity())] ?? "";
   status.textContent = isOnline ? (isStreaming ? "Working…" : state) : "Connection lost. Reconnecting…";
 }
@@ -184,7 +184,11 @@ conversation.addEventListener("click", (event) => {
   if (button instanceof HTMLElement && button.dataset.action) void act(button.dataset.action);
 });
 
-handleApprovals(conversation, async ({ interrupt, approved, reason }) => {
+handleApprovals(conversation, async ({ interrupt, result, approved, reason, answer }) => {
+  if (answer !== undefined) {
+    await run({ messages: [{ id: crypto.randomUUID(), role: "tool", toolCallId: result, content: answer }] }, "");
+    return;
+  }
   const payload = approved ? { approved } : { approved, reason: reason || undefined };
   const resume = [{ interruptId: interrupt, status: "resolved", payload }];
   await run({ messages: [], resume }, "");

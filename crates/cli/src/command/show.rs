@@ -14,6 +14,7 @@ use patter::project::Project;
 use patter::provider::price::Cost;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -82,6 +83,10 @@ impl Show {
 struct AgentView {
     name: String,
     place: String,
+    /// The agents that it extends, nearest first, each with its place.
+    bases: Vec<(String, String)>,
+    /// The agents that properties are inherited from, by property.
+    inherited: Vec<(&'static str, String)>,
     description: Option<String>,
     model: String,
     fallbacks: Vec<String>,
@@ -100,6 +105,8 @@ struct ToolView {
     place: String,
     /// The toolkit that has the tool, if it is not an element of the agent itself.
     toolkit: Option<String>,
+    /// The agent that it is inherited from.
+    base: Option<String>,
     is_declared: bool,
     /// What its process may do, if it declares a sandbox.
     sandbox: Option<String>,
@@ -110,7 +117,13 @@ struct DelegateView {
     name: String,
     description: Option<String>,
     place: String,
+    /// The agent that it is inherited from.
+    base: Option<String>,
 }
+
+/// The properties of which a summary says where they come from.
+const INHERITABLE: [&str; 8] =
+    ["description", "model", "fallback", "instruction", "takes", "returns", "temperature", "maxTurns"];
 
 impl AgentView {
     fn new(project: &Project, agent: &Agent) -> Self {
@@ -122,6 +135,11 @@ impl AgentView {
         let mut view = Self {
             name: agent.name().unwrap_or("(no name)".into()).into_owned(),
             place: project.location(0, agent.span()),
+            bases: project.base_locations(agent),
+            inherited: INHERITABLE
+                .into_iter()
+                .filter_map(|key| Some((key, agent.inherited_from(key)?.into_owned())))
+                .collect(),
             description: agent.description().map(|text| text.to_string()),
             model,
             fallbacks: agent
@@ -137,15 +155,23 @@ impl AgentView {
         let scope = Scope::new(agent);
         for member in project.members(agent) {
             let place = project.member_location(&member);
-            let count = view.tools.len();
+            let tools = view.tools.len();
+            let delegates = view.delegates.len();
             match Element::cast(member.pattern) {
                 Some(Element::Tool(tool)) => view.tools.push(ToolView::new(project, &tool, place)),
-                Some(Element::Agent(inner)) => view.delegates.push(DelegateView::new(&inner, place)),
+                Some(Element::Agent(inner)) => {
+                    view.delegates.push(DelegateView::new(&project.complete(inner), place));
+                }
                 Some(Element::Reference { name, .. }) => view.add_reference(project, &scope, &name, place),
                 None => {}
             }
             let toolkit = member.toolkit_name().map(Cow::into_owned);
-            view.tools.iter_mut().skip(count).for_each(|tool| tool.toolkit.clone_from(&toolkit));
+            let base = member.base_name().map(Cow::into_owned);
+            for tool in view.tools.iter_mut().skip(tools) {
+                tool.toolkit.clone_from(&toolkit);
+                tool.base.clone_from(&base);
+            }
+            view.delegates.iter_mut().skip(delegates).for_each(|delegate| delegate.base.clone_from(&base));
         }
         view
     }
@@ -154,7 +180,7 @@ impl AgentView {
         let found = project.resolve(scope, name);
         let place = found.first().map(|found| project.location_of(found)).unwrap_or_default();
         let pattern = found.first().map(|found| found.pattern);
-        if let Some(agent) = pattern.and_then(Agent::cast) {
+        if let Some(agent) = pattern.and_then(|pattern| project.agent(pattern)) {
             self.delegates.push(DelegateView::new(&agent, place));
         } else if let Some(tool) = pattern.and_then(ToolSpec::cast) {
             self.tools.push(ToolView::new(project, &tool, place));
@@ -165,6 +191,7 @@ impl AgentView {
                 description: None,
                 place: referenced,
                 toolkit: None,
+                base: None,
                 is_declared: false,
                 sandbox: None,
             });
@@ -175,11 +202,15 @@ impl AgentView {
         let mut out = String::new();
         let _ = writeln!(out, "{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}", self.name, self.place);
         if let Some(description) = &self.description {
-            let _ = writeln!(out, "  {description}");
+            let _ = writeln!(out, "  {description}{}", self.origin("description"));
         }
-        let _ = writeln!(out, "  model        {}", self.model);
+        if !self.bases.is_empty() {
+            let bases: Vec<_> = self.bases.iter().map(|(name, place)| format!("{name}  {DIM}{place}{DIM:#}")).collect();
+            let _ = writeln!(out, "  extends      {}", bases.join(", which extends "));
+        }
+        let _ = writeln!(out, "  model        {}{}", self.model, self.origin("model"));
         if !self.fallbacks.is_empty() {
-            let _ = writeln!(out, "  fallback     {}", self.fallbacks.join(", "));
+            let _ = writeln!(out, "  fallback     {}{}", self.fallbacks.join(", "), self.origin("fallback"));
         }
         let limits = self.limits();
         if !limits.is_empty() {
@@ -188,7 +219,8 @@ impl AgentView {
         if let Some(instruction) = &self.instruction {
             let lines = ui::plural(instruction.lines().count(), "line");
             let first = instruction.lines().next().unwrap_or_default();
-            let _ = writeln!(out, "  instruction  {lines}: {}", truncate(first, INSTRUCTION_WIDTH));
+            let first = truncate(first, INSTRUCTION_WIDTH);
+            let _ = writeln!(out, "  instruction  {lines}: {first}{}", self.origin("instruction"));
         }
         if !self.tools.is_empty() {
             let _ = writeln!(out, "  tools");
@@ -199,6 +231,12 @@ impl AgentView {
             self.delegates.iter().for_each(|delegate| delegate.write(&mut out));
         }
         out
+    }
+
+    /// Says which agent a property is inherited from.
+    fn origin(&self, key: &str) -> String {
+        let found = self.inherited.iter().find(|(property, _)| *property == key);
+        found.map_or_else(String::new, |(_, base)| format!("  {DIM}from {base}{DIM:#}"))
     }
 
     /// Describes the limits of a run that the agent declares.
@@ -219,12 +257,13 @@ impl AgentView {
 
     fn json(&self) -> Json {
         let tools: Vec<_> = self.tools.iter().map(ToolView::json).collect();
-        let delegate =
-            |one: &DelegateView| json!({"name": one.name, "description": one.description, "place": one.place});
+        let delegate = |one: &DelegateView| json!({"name": one.name, "description": one.description, "place": one.place, "inherited": one.base});
         let delegates: Vec<_> = self.delegates.iter().map(delegate).collect();
         json!({
             "name": self.name,
             "place": self.place,
+            "extends": self.bases.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "inherited": self.inherited.iter().cloned().collect::<BTreeMap<_, _>>(),
             "description": self.description,
             "model": self.model,
             "fallback": self.fallbacks,
@@ -254,6 +293,7 @@ impl ToolView {
             description: tool.description().filter(|text| !text.is_empty()).map(|text| text.to_string()),
             place,
             toolkit: None,
+            base: None,
             is_declared: true,
             sandbox: tool.pattern().and_then(|pattern| Some(Sandbox::read(pattern).ok()??.to_string())),
         }
@@ -268,6 +308,9 @@ impl ToolView {
         };
         if let Some(toolkit) = &self.toolkit {
             let _ = writeln!(out, "      {DIM}from the toolkit {toolkit}{DIM:#}");
+        }
+        if let Some(base) = &self.base {
+            let _ = writeln!(out, "      {DIM}inherited from {base}{DIM:#}");
         }
         if let Some(description) = &self.description {
             let _ = writeln!(out, "      {description}");
@@ -285,6 +328,7 @@ impl ToolView {
             "place": self.place,
             "declared": self.is_declared,
             "toolkit": self.toolkit,
+            "inherited": self.base,
             "sandbox": self.sandbox,
         })
     }
@@ -296,11 +340,15 @@ impl DelegateView {
             name: agent.name().unwrap_or_default().into_owned(),
             description: agent.description().map(|text| text.to_string()),
             place,
+            base: None,
         }
     }
 
     fn write(&self, out: &mut String) {
         let description = self.description.as_ref().map_or_else(String::new, |text| format!(": {text}"));
         let _ = writeln!(out, "    {ACCENT}{}{ACCENT:#}{description}  {DIM}{}{DIM:#}", self.name, self.place);
+        if let Some(base) = &self.base {
+            let _ = writeln!(out, "      {DIM}inherited from {base}{DIM:#}");
+        }
     }
 }

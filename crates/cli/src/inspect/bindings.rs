@@ -4,7 +4,6 @@ use crate::error::{CommandError, ErrorKind};
 use crate::place::Place;
 use crate::setup::Toolset;
 use patter::compile::{Lock, LockedAgent};
-use patter::declare::Agent;
 use patter::library::{BindFailure, MatchMode, bind};
 use patter::project::{Project, ProjectLock, ProjectLockError, lock_files, lock_project};
 use std::path::Path;
@@ -32,16 +31,14 @@ impl From<&BindingFailure> for CommandError {
 pub(crate) fn bind_all(project: &Project, root: Option<&Path>, toolset: &Toolset) -> (Lock, Vec<BindingFailure>) {
     let mut lock = lock_project(root, &toolset.tools);
     let mut failures = Vec::new();
-    for (file, source) in project.files().iter().enumerate() {
-        for agent in source.tree.walk().filter_map(Agent::cast) {
-            match bind(&agent, project, &toolset.library, MatchMode::Compatible) {
-                Ok(bindings) => lock.add(&agent, project, &bindings, &toolset.library),
-                Err(error) => failures.extend(error.failures.into_iter().map(|failure| BindingFailure {
-                    agent: error.agent.clone(),
-                    place: Place::in_project(project, file, failure.span),
-                    failure,
-                })),
-            }
+    for (file, agent) in project.all_agents() {
+        match bind(&agent, project, &toolset.library, MatchMode::Compatible) {
+            Ok(bindings) => lock.add(&agent, project, &bindings, &toolset.library),
+            Err(error) => failures.extend(error.failures.into_iter().map(|failure| BindingFailure {
+                agent: error.agent.clone(),
+                place: Place::in_project(project, file, failure.span),
+                failure,
+            })),
         }
     }
     lock_files(&mut lock, root, &toolset.library);

@@ -167,7 +167,8 @@ impl Resolution<'_> {
             return invalid(format!("`{agent}` does not declare it, so it cannot call the tool"), None);
         };
         let file = self.project.agent_file(agent).unwrap_or_default();
-        let place = Some(self.project.location(file, member.element().span()));
+        let span = agent.pattern().map_or(member.element().span(), |pattern| member.span(pattern));
+        let place = Some(self.project.location(file, span));
         let valid = |status: String, bound: Option<FullName>, signature: Option<String>| Declaration {
             bound,
             is_agent: false,
@@ -176,7 +177,9 @@ impl Resolution<'_> {
             place: place.clone(),
             is_valid: true,
         };
-        let toolkit = member.toolkit_name().map_or_else(String::new, |name| format!(", from the toolkit `{name}`"));
+        let toolkit = member.toolkit_name().map(|name| format!(", from the toolkit `{name}`"));
+        let base = member.base_name().map(|name| format!(", inherited from `{name}`"));
+        let origin: String = [toolkit, base].into_iter().flatten().collect();
         match bound.map(|binding| binding.target) {
             Err(failure) => invalid(failure.to_string(), place.clone()),
             Ok(Target::Agent { agent }) => {
@@ -184,7 +187,7 @@ impl Resolution<'_> {
                 Declaration { is_agent: true, ..valid(format!("the agent `{}`", agent.path()), called, None) }
             }
             Ok(Target::Tool { name, declared }) => {
-                valid(format!("compatible{toolkit}"), Some(name), Some(format_signature(&declared.signature)))
+                valid(format!("compatible{origin}"), Some(name), Some(format_signature(&declared.signature)))
             }
         }
     }

@@ -32,6 +32,7 @@ mod new;
 mod notation;
 #[path = "../../../patter/tests/it/npm.rs"]
 mod npm;
+mod patterns;
 mod permissions;
 mod poison;
 mod processes;

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 
 /// The properties of an agent.
 pub(super) const PROPERTIES: &[(&str, ValueKind)] = &[
+    ("extends", ValueKind::String),
     ("description", ValueKind::String),
     ("instruction", ValueKind::String),
     ("model", ValueKind::String),
@@ -40,24 +41,28 @@ pub(super) const PROPERTIES: &[(&str, ValueKind)] = &[
 impl<'p> Checker<'p> {
     pub(super) fn check_agent(&mut self, pattern: Pattern<'p>) {
         self.check_name(pattern, "agent");
-        self.check_required_text(pattern, "agent", "instruction");
-        self.check_required_text(pattern, "agent", "model");
+        for key in ["instruction", "model"] {
+            if !self.may_inherit(pattern, key) {
+                self.check_required_text(pattern, "agent", key);
+            }
+        }
         self.check_properties(pattern, "agent", PROPERTIES);
-        let Some(agent) = Agent::cast(pattern) else { return };
-        self.check_model(pattern, &agent);
+        self.check_base(pattern);
+        let (Some(own), Some(agent)) = (Agent::cast(pattern), self.project.agent(pattern)) else { return };
+        self.check_model(pattern, &own);
         self.check_fallbacks(pattern, &agent);
         self.check_type(pattern, "returns");
         self.check_type(pattern, "takes");
         self.check_instruction_placeholders(pattern, &agent);
-        for error in agent.rules("").1 {
+        for error in own.rules("").1 {
             self.report(error);
         }
-        self.scope.enter(pattern);
+        self.scope.enter(self.project, pattern);
         self.check_elements(pattern);
         let members = self.project.members_in(&self.scope, pattern);
         self.check_toolkit_conflicts(pattern, &members);
         self.check_instruction(pattern, &agent, &members);
-        self.check_provider_schemas(&agent, &members);
+        self.check_provider_schemas(pattern, &agent, &members);
         self.scope.leave();
     }
 
@@ -131,7 +136,9 @@ impl<'p> Checker<'p> {
 
     /// Reports placeholders in the instruction that are not fields of the input. Without `takes`, braces are only braces.
     fn check_instruction_placeholders(&mut self, pattern: Pattern<'p>, agent: &Agent) {
-        let (Some(instruction), Some(value)) = (agent.instruction(), pattern.get("instruction")) else { return };
+        // An inherited instruction must still be fine with other input.
+        let value = pattern.get("instruction").or_else(|| pattern.get("takes"));
+        let (Some(instruction), Some(value)) = (agent.instruction(), value) else { return };
         let records = self.project.records();
         let Some(Ok(takes)) = agent.takes(records) else { return };
         for found in placeholder_findings(&instruction, value.span(), &takes, records) {

@@ -7,17 +7,17 @@ use crate::library::{Library, Toolkits};
 use crate::name::FullName;
 use crate::permission::{Decision, Rule, ToolPattern};
 use crate::rule;
-use patter_gram::{Pattern, PatternKind, Syntax};
+use patter_gram::{Pattern, PatternKind, Span, Syntax};
 use std::collections::HashMap;
 
 impl<'p> Checker<'p> {
     /// Checks the tools and delegates of the innermost agent of the scope.
     pub(super) fn check_callables(&mut self, pattern: Pattern<'p>) {
         // An agent with a syntax error may have swallowed what follows it.
-        let Some(agent) = Agent::cast(pattern).filter(|_| !self.is_broken(pattern.span())) else { return };
+        let Some(agent) = self.project.agent(pattern).filter(|_| !self.is_broken(pattern.span())) else { return };
         let members = self.project.members_in(&self.scope, pattern);
         self.check_tool_count(pattern, &agent, members.len());
-        self.check_descriptions(&members);
+        self.check_descriptions(pattern, &members);
         self.check_denied(pattern, &agent);
         self.check_unrestricted(pattern, &agent);
     }
@@ -37,7 +37,7 @@ impl<'p> Checker<'p> {
 
     /// Reports delegates without a description, and elements with the same description: the model sees nothing else but
     /// their names when it chooses.
-    fn check_descriptions(&mut self, members: &[Member<'p>]) {
+    fn check_descriptions(&mut self, agent: Pattern<'p>, members: &[Member<'p>]) {
         let mut first: HashMap<String, &Member<'p>> = HashMap::new();
         for member in members {
             let element = member.pattern;
@@ -54,17 +54,20 @@ impl<'p> Checker<'p> {
                 first.insert(description, member);
                 continue;
             };
-            let span = |pattern: Pattern<'p>| pattern.identifier().map_or(pattern.span(), Syntax::span);
             let one = earlier.pattern.name().unwrap_or_default();
-            let earlier_element = Some(earlier.element()).filter(|earlier| *earlier != member.element());
+            // The agent that has both reports them, not those that inherit both.
+            if member.base.is_some() && earlier.base.is_some() {
+                continue;
+            }
+            let earlier_span = Some(name_span(agent, earlier)).filter(|earlier| *earlier != name_span(agent, member));
             let other = element.name().unwrap_or_default();
             if one == other {
                 continue;
             }
             let message = format!("`{one}` and `{other}` have the same description");
-            let found = rule::SAME_DESCRIPTION.at(span(member.element()), message);
-            let found = match earlier_element {
-                Some(earlier) => found.with_related(span(earlier), "the first one"),
+            let found = rule::SAME_DESCRIPTION.at(name_span(agent, member), message);
+            let found = match earlier_span {
+                Some(earlier) => found.with_related(earlier, "the first one"),
                 None => found,
             };
             self.report(found.with_hint("models choose by description; say what is different about each of them"));
@@ -124,7 +127,10 @@ impl<'p> Checker<'p> {
         if restricting.is_empty() {
             return;
         }
-        for member in self.project.members_in(&self.scope, pattern) {
+        // The agent that has a tool and a rule reports both, not those that inherit both.
+        let own_rules = Agent::cast(pattern).is_some_and(|agent| agent.has_rules());
+        let members = self.project.members_in(&self.scope, pattern).into_iter();
+        for member in members.filter(|member| member.base.is_none() || own_rules) {
             let Some(name) = member.name() else { continue };
             let found = self.full_names(member.pattern, &name);
             let Some(open) = writing.iter().find(|tool| found.contains(tool)) else { continue };
@@ -137,8 +143,7 @@ impl<'p> Checker<'p> {
             let Some((tool, rule)) = restricted.into_iter().find(|(tool, rule)| rule.matches_tool(tool)) else {
                 continue;
             };
-            let element = member.element();
-            let span = element.identifier().map_or(element.span(), Syntax::span);
+            let span = name_span(pattern, &member);
             let message = format!("`{rule}` does not apply to `{open}`, which changes the same things as `{tool}`");
             let hint = format!("add `{} {open}`, or `allow {open}` if that is intended", rule.decision.name());
             self.report(rule::UNRESTRICTED_TOOL.at(span, message).with_hint(hint));
@@ -166,9 +171,16 @@ impl<'p> Checker<'p> {
     fn declared_element(&self, element: Pattern<'p>) -> Option<(usize, Pattern<'p>)> {
         match element.kind() {
             PatternKind::Reference => self.resolve(element),
-            _ => Some((self.file, element)),
+            // It may be inherited from an agent in another file.
+            _ => Some((self.project.file_of(element).unwrap_or(self.file), element)),
         }
     }
+}
+
+/// Returns where an agent names a member: its element, or the agent that it extends.
+pub(super) fn name_span(agent: Pattern<'_>, member: &Member<'_>) -> Span {
+    let own = member.element().identifier().filter(|_| member.base.is_none());
+    own.map_or(member.span(agent), Syntax::span)
 }
 
 /// Rules, indexed by the tool that they are about, so that not every rule is compared with every tool.

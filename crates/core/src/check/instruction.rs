@@ -10,11 +10,12 @@ use std::collections::{HashMap, HashSet};
 impl<'p> Checker<'p> {
     pub(super) fn check_instruction(&mut self, pattern: Pattern<'p>, agent: &Agent, members: &[Member<'p>]) {
         let Some(instruction) = agent.instruction() else { return };
-        let Some(value) = pattern.get("instruction") else { return };
+        // The words of an inherited instruction are checked where it is written.
+        let value = pattern.get("instruction");
         let elements: Vec<_> = pattern.elements().filter(|element| element.name().is_some()).collect();
         let names: Vec<_> = elements.iter().filter_map(|element| element.name()).collect();
-        let in_toolkits = members.iter().filter(|member| member.toolkit.is_some()).filter_map(|it| it.pattern.name());
-        let callable: Vec<_> = names.iter().cloned().chain(in_toolkits).collect();
+        let others = members.iter().filter(|member| member.toolkit.or(member.base).is_some());
+        let callable: Vec<_> = names.iter().cloned().chain(others.filter_map(|it| it.pattern.name())).collect();
         let known: HashSet<&str> = callable.iter().flat_map(|name| [name.as_ref(), bare_name(name)]).collect();
         // A misspelt name, among the elements or in the instruction, is reported only once.
         let intended: Vec<_> =
@@ -25,7 +26,9 @@ impl<'p> Checker<'p> {
         let mut findings = Vec::new();
         let called_tools = words_called_tools(&instruction);
         let mut positions = None;
-        for word in quoted_words(&instruction) {
+        let own_instruction = if value.is_some() { instruction.as_ref() } else { "" };
+        for word in quoted_words(own_instruction) {
+            let Some(value) = value else { break };
             if known.contains(word) || all_intended.contains(word) {
                 continue;
             }
@@ -76,6 +79,16 @@ impl<'p> Checker<'p> {
             let span = element.identifier().map_or(element.span(), Syntax::span);
             let found = rule::UNMENTIONED_TOOL.at(span, format!("the instruction never mentions `{name}`"));
             findings.push(found.with_hint(format!("say when to use `{name}`, or remove it")));
+        }
+        // With the instruction of its base, the base reports what it has.
+        for member in members.iter().filter(|member| member.base.is_some() && value.is_some()) {
+            let (Some(name), Some(base)) = (member.name(), member.base_name()) else { continue };
+            let toolkit = member.toolkit_name().is_some_and(|toolkit| is_mentioned(&toolkit));
+            if !is_mentioned(&name) && !toolkit && !misspelt.contains(name.as_ref()) {
+                let message = format!("the instruction never mentions `{name}`, which it inherits from `{base}`");
+                let found = rule::UNMENTIONED_TOOL.at(member.span(pattern), message);
+                findings.push(found.with_hint(format!("say when to use `{name}`, or deny it with `deny: \"{name}\"`")));
+            }
         }
         findings.into_iter().for_each(|found| self.report(found));
     }

@@ -6,6 +6,7 @@ mod property;
 mod tool;
 mod toolkit;
 mod agent;
+mod extend;
 mod callable;
 mod instruction;
 mod workflow;
@@ -227,7 +228,7 @@ impl<'p> Checker<'p> {
                 _ if is_label => format!("write `[name:{name} {{…}}]`; without a colon, `{name}` is read as the name"),
                 (Some(label), _) => format!("did you mean the label `{label}`?"),
                 (None, PatternKind::Bracket) => {
-                    "declarations need one of the labels Agent, Workflow, Tool, Command, Http, Toolbox, Toolkit, Object, Cases, Policy and Schedule"
+                    "declarations need one of the labels Agent, Workflow, Pipe, Tool, Command, Http, Toolbox, Toolkit, Object, Cases, Policy and Schedule"
                         .to_owned()
                 }
                 (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),

@@ -12,18 +12,20 @@ use std::borrow::Cow;
 
 impl<'p> Checker<'p> {
     /// Reports tools whose schema the provider of the agent's model does not fully support.
-    pub(super) fn check_provider_schemas(&mut self, agent: &Agent, members: &[Member<'p>]) {
-        let Some(Ok(model)) = agent.model() else { return };
+    pub(super) fn check_provider_schemas(&mut self, agent: Pattern<'p>, declared: &Agent, members: &[Member<'p>]) {
+        let Some(Ok(model)) = declared.model() else { return };
         let Some(dialect) = model.provider.profile().dialect else { return };
-        for member in members {
+        // With the model of its base, the base reports what it has.
+        let has_model = declared.inherited_from("model").is_none();
+        for member in members.iter().filter(|member| member.base.is_none() || has_model) {
             let element = member.pattern;
             let (file, tool, span) = match element.kind() {
                 PatternKind::Reference => match self.resolve(element) {
-                    Some((file, tool)) => (file, tool, member.element().span()),
+                    Some((file, tool)) => (file, tool, member.span(agent)),
                     None => continue,
                 },
-                _ if member.toolkit.is_some() => match self.project.file_of(element) {
-                    Some(file) => (file, element, member.element().span()),
+                _ if member.toolkit.or(member.base).is_some() => match self.project.file_of(element) {
+                    Some(file) => (file, element, member.span(agent)),
                     None => continue,
                 },
                 _ => (self.file, element, element.elements().next().map_or(element.span(), Pattern::span)),

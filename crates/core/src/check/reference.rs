@@ -35,7 +35,7 @@ impl<'p> Checker<'p> {
         let is_agent = DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Agent);
         let caller = calls.add(self.file, pattern);
         if is_agent {
-            self.scope.enter(pattern);
+            self.scope.enter(self.project, pattern);
             // No model chooses what a workflow calls.
             if !workflow::is_workflow(pattern) {
                 self.check_callables(pattern);
@@ -75,7 +75,24 @@ impl<'p> Checker<'p> {
             }
         }
         if is_agent {
+            self.add_inherited_calls(pattern, caller, calls);
             self.scope.leave();
+        }
+    }
+
+    /// Adds the agents that an agent calls because those that it extends do.
+    fn add_inherited_calls(&self, pattern: Pattern<'p>, caller: AgentId, calls: &mut Calls<'p>) {
+        for base in self.project.bases_of(pattern) {
+            for member in self.project.members_of(&self.scope, base, Some(base)) {
+                let found = match member.pattern.kind() {
+                    PatternKind::Reference => self.resolve(member.pattern),
+                    _ => self.project.file_of(member.pattern).map(|file| (file, member.pattern)),
+                };
+                let is_agent = |called| DeclarationKind::from_pattern(called) == Some(DeclarationKind::Agent);
+                if let Some((file, called)) = found.filter(|(_, called)| is_agent(*called)) {
+                    calls.push(caller, file, called);
+                }
+            }
         }
     }
 

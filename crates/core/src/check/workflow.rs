@@ -4,7 +4,7 @@ use super::Checker;
 use crate::declare::property::ValueKind;
 use crate::declare::scope::{Candidate, Scope};
 use crate::declare::workflow::{WorkflowSpec, is_workflow};
-use crate::declare::{Agent, DeclarationKind, Member, head_span};
+use crate::declare::{Agent, DeclarationKind, Member, head_span, is_pipe, pipe_findings};
 use crate::rule;
 use crate::run::{Limits, MAX_CALLS_IN_REPLY};
 use crate::workflow::{Callee, WorkflowContext, findings, model_call_bound};
@@ -24,27 +24,37 @@ const PROPERTIES: &[(&str, ValueKind)] = &[
     ("deny", ValueKind::StringOrList),
 ];
 
+/// The properties that a pipe has, too. Its tools say what it takes and returns, and it calls no model.
+const PIPE_PROPERTIES: [&str; 5] = ["description", "timeout", "allow", "ask", "deny"];
+
 /// How deeply workflows and agents are followed to count model calls. Runs are not nested more deeply.
 const MAX_DEPTH: usize = 5;
 
 impl<'p> Checker<'p> {
     pub(super) fn check_workflow(&mut self, pattern: Pattern<'p>) {
-        self.check_name(pattern, "workflow");
-        self.check_properties(pattern, "workflow", PROPERTIES);
+        let is_pipe = is_pipe(pattern);
+        let noun = if is_pipe { "pipe" } else { "workflow" };
+        let is_known = |(name, _): &&(&'static str, ValueKind)| !is_pipe || PIPE_PROPERTIES.contains(name);
+        let properties: Vec<_> = PROPERTIES.iter().filter(is_known).copied().collect();
+        self.check_name(pattern, noun);
+        self.check_properties(pattern, noun, &properties);
         self.check_type(pattern, "takes");
         self.check_type(pattern, "returns");
-        let Some(workflow) = Agent::cast(pattern) else { return };
+        let Some(workflow) = self.project.agent(pattern) else { return };
         for error in workflow.rules("").1 {
             self.report(error);
         }
-        self.scope.enter(pattern);
+        self.scope.enter(self.project, pattern);
         for element in pattern.elements().filter(|element| element.kind() == PatternKind::Bracket) {
             if DeclarationKind::from_pattern(element).is_some() {
                 self.check_declaration(element);
             }
         }
         if !self.is_broken(pattern.span()) {
-            let found = self.workflow_findings(pattern, &workflow);
+            let found = match pipe_findings(pattern, &|name| self.is_agent(name)).filter(|_| is_pipe) {
+                Some(found) if WorkflowSpec::read(pattern).diagnostics.is_empty() => vec![found],
+                _ => self.workflow_findings(pattern, &workflow),
+            };
             found.into_iter().for_each(|found| self.report(found));
         }
         self.scope.leave();
@@ -69,15 +79,19 @@ impl<'p> Checker<'p> {
         findings(&spec, &context)
     }
 
+    fn is_agent(&self, name: &str) -> bool {
+        self.project.resolve(&self.scope, name).iter().any(|found| found.kind == DeclarationKind::Agent)
+    }
+
     /// Returns how many model calls one call of something takes at most.
     fn model_calls(&self, scope: &Scope<'p>, name: &str, depth: usize) -> u64 {
         let found = self.project.resolve(scope, name);
         let [Candidate { kind: DeclarationKind::Agent, pattern, .. }] = found.as_slice() else { return 0 };
         let Some(depth) = depth.checked_sub(1) else { return 0 };
-        let Some(agent) = Agent::cast(*pattern) else { return 0 };
+        let Some(agent) = self.project.agent(*pattern) else { return 0 };
         // The scope of an agent elsewhere has only its own declarations.
         let mut inner = Scope::default();
-        inner.enter(*pattern);
+        inner.enter(self.project, *pattern);
         if is_workflow(*pattern) {
             return model_call_bound(&WorkflowSpec::read(*pattern), &|name| self.model_calls(&inner, name, depth));
         }

@@ -9,14 +9,14 @@ use crate::declare::Agent;
 use crate::declare::project::{AgentSelectionError, Project};
 use crate::declare::workflow::WorkflowSpec;
 use crate::library::{
-    BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, find_unused_rules, first_unused_rule,
+    BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, complete, find_unused_rules, first_unused_rule,
 };
 use crate::message::attachment::AttachmentContents;
 use crate::message::context::estimate_text;
 use crate::message::conversation::Conversation;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
 use crate::name::{FullName, WireName, WireNameError};
-use crate::permission::{Permissions, Rule};
+use crate::permission::{Decision, Permissions, Rule};
 use crate::provider::{ModelRef, ModelRefError, Provider, known_model};
 use crate::run::{self, Callable, ContextSpec, INPUT_ARGUMENTS, Limits, RunSpec};
 use crate::text::{milliseconds, nearest};
@@ -78,6 +78,8 @@ pub struct CompiledAgent {
     parts: Arc<Parts>,
     /// What a client adds for one run.
     pub(super) extension: Option<Arc<Extension>>,
+    /// What the agent that calls a pipe may not do, or only if somebody agrees.
+    caller_rules: Vec<Rule>,
 }
 
 /// The parts of an agent that a client extends for one run.
@@ -209,6 +211,7 @@ impl CompiledAgent {
         library: &Library<T>,
         model: Option<ModelRef>,
     ) -> Result<Self, CompileError> {
+        let agent = &complete(agent.clone(), project, library);
         let mut fallbacks = Vec::new();
         if model.is_none() {
             for fallback in agent.fallbacks() {
@@ -229,8 +232,10 @@ impl CompiledAgent {
         let name = agent.path().to_string();
         let toolkits = project.toolkits_of(agent);
         let toolkit_files = toolkits.iter().map(|toolkit| toolkit.file);
+        let base_files = agent.bases().filter_map(|base| project.file_of(base));
         // What seems to be missing may be part of an error.
-        for file in project.agent_file(agent).into_iter().chain(toolkit_files).collect::<BTreeSet<_>>() {
+        let files = project.agent_file(agent).into_iter().chain(toolkit_files).chain(base_files);
+        for file in files.collect::<BTreeSet<_>>() {
             refuse_broken(project, file)?;
         }
         let missing = |property| CompileError::Missing { agent: name.clone(), property };
@@ -318,7 +323,11 @@ impl CompiledAgent {
         }
         let workflow = agent.pattern().filter(|_| is_workflow).map(|pattern| {
             let spec = WorkflowSpec::read(pattern);
-            build_plan(&spec, takes.as_ref(), &records, &|name| callees.get(name).cloned())
+            let mut plan = build_plan(&spec, takes.as_ref(), &records, &|name| callees.get(name).cloned());
+            if agent.is_pipe() {
+                plan.pass_arguments();
+            }
+            plan
         });
         if let Some(plan) = &workflow {
             // No model sees the tools.
@@ -376,7 +385,7 @@ impl CompiledAgent {
             lock_hash: lock.hash(),
             lock,
         };
-        Ok(Self { parts: Arc::new(parts), extension: None })
+        Ok(Self { parts: Arc::new(parts), extension: None, caller_rules: Vec::new() })
     }
 
     /// Returns the name of the agent, or its path if it is declared inside another: `boss/helper`.
@@ -516,6 +525,18 @@ impl CompiledAgent {
         })
     }
 
+    /// Returns a pipe as an agent calls it: the rules of the agent that ask for an approval or deny something apply to the
+    /// tools of the pipe, as if the agent called them. Other agents have their own rules, and are returned as they are.
+    #[must_use]
+    pub fn called_by(&self, caller: &CompiledAgent) -> Self {
+        let mut called = self.clone();
+        if self.parts.agent.is_pipe() {
+            let rules = caller.parts.rules.iter().chain(&caller.caller_rules);
+            called.caller_rules = rules.filter(|rule| rule.decision != Decision::Allow).cloned().collect();
+        }
+        called
+    }
+
     /// Returns the permissions of a run: the tools that the agent declares, its rules, and `others`.
     pub fn permissions(&self, others: impl IntoIterator<Item = Rule>) -> Permissions {
         let tools = self.parts.spec.tools.iter().filter_map(|callable| match &callable.target {
@@ -524,7 +545,8 @@ impl CompiledAgent {
             run::CallTarget::Agent { .. } => FullName::parse(&callable.name).ok(),
             run::CallTarget::Client | run::CallTarget::Person => None,
         });
-        let rules = self.parts.rules.iter().cloned().chain(others).map(|rule| self.parts.toolkits.expand(rule));
+        let own = self.parts.rules.iter().chain(&self.caller_rules).cloned();
+        let rules = own.chain(others).map(|rule| self.parts.toolkits.expand(rule));
         Permissions::for_declared(tools).with_all(rules)
     }
 }

@@ -1,6 +1,6 @@
 //! Differences between a lock and the current state of a project.
 
-use super::lock::{Lock, LockedAgent, LockedServer, LockedTool};
+use super::lock::{Lock, LockedAgent, LockedPolicy, LockedServer, LockedTool};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 /// A difference between what is locked and what is there now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
-    /// What differs: a setting, a server, an agent or a tool.
+    /// What differs: a setting, a server, a policy, an agent or a tool.
     pub subject: String,
     /// The difference.
     pub kind: DriftKind,
@@ -35,6 +35,7 @@ pub enum DriftKind {
 pub(super) fn of_project(locked: &Lock, current: &Lock) -> Vec<Drift> {
     let mut found = settings(&locked.settings, &current.settings);
     found.extend(compare("MCP server", &locked.servers, &current.servers, |server: &LockedServer| &server.name));
+    found.extend(compare("policy", &locked.policies, &current.policies, |policy: &LockedPolicy| &policy.name));
     found.extend(compare("agent", &locked.agents, &current.agents, agent_name));
     found.extend(compare("tool", &locked.tools, &current.tools, tool_name));
     found

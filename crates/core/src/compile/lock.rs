@@ -1,7 +1,7 @@
 //! `patter.lock`: what decides what the agents of a project do.
 //!
 //! `patter lock` writes the file, which is committed with the project. It records the settings of the project, its MCP
-//! servers, its agents, and for each tool that an agent may call what the tool says about itself and what a call does:
+//! servers, its policies, its agents, and for each tool that an agent may call what the tool says about itself and what a call does:
 //! its description, its types, the command or the server, and the content of scripts. [`Lock::drift`] finds every change.
 //!
 //! Nothing in it depends on the machine or on the folder of the project. Texts are recorded as they are, so that a change
@@ -11,9 +11,11 @@ use super::agent::describe_delegate;
 use super::drift::{self, Drift};
 use crate::declare::Agent;
 use crate::declare::project::Project;
-use crate::library::{Binding, Library, LibraryTool, Target, ToolFacts};
+use crate::library::{Binding, Library, LibraryTool, Sealing, Target, ToolFacts};
 use crate::name::FullName;
+use crate::query::Policy;
 use crate::types::definition::hash;
+use patter_gram::Pattern;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -44,6 +46,9 @@ pub struct Lock {
     /// The MCP servers.
     #[serde(default, rename = "server", skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<LockedServer>,
+    /// The policies that the project must keep, its own and those of its organisation.
+    #[serde(default, rename = "policy", skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<LockedPolicy>,
     /// The agents.
     #[serde(default, rename = "agent", skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<LockedAgent>,
@@ -80,12 +85,32 @@ pub struct LockedServer {
     pub declaration: String,
 }
 
+/// A policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedPolicy {
+    /// The name, with the name of its set.
+    pub name: String,
+    /// The layer that has it.
+    pub layer: String,
+    /// What must not be found.
+    pub forbid: String,
+    /// How bad it is to break it: `error` or `warning`.
+    pub level: String,
+    /// Whether a project cannot replace it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
+}
+
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedAgent {
     /// The name, or the path of an agent inside another.
     pub name: String,
+    /// The agent that it extends. What it inherits is recorded as its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extends: Option<String>,
     /// The model that it names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -101,7 +126,7 @@ pub struct LockedAgent {
     /// What it may call: the name by which it does, and what serves it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
-    /// The hash of the text that declares it, with the toolkits that it uses.
+    /// The hash of the text that declares it, with the agents that it extends and the toolkits that it uses.
     pub declaration: String,
 }
 
@@ -187,7 +212,14 @@ impl LockError {
 
 impl Default for Lock {
     fn default() -> Self {
-        Self { version: VERSION, settings: Vec::new(), servers: Vec::new(), agents: Vec::new(), tools: Vec::new() }
+        Self {
+            version: VERSION,
+            settings: Vec::new(),
+            servers: Vec::new(),
+            policies: Vec::new(),
+            agents: Vec::new(),
+            tools: Vec::new(),
+        }
     }
 }
 
@@ -208,6 +240,17 @@ impl Lock {
         }
     }
 
+    /// Adds the policies that the project must keep.
+    pub fn add_policies(&mut self, policies: &[Policy]) {
+        self.policies.extend(policies.iter().map(|policy| LockedPolicy {
+            name: policy.name.clone(),
+            layer: policy.layer.name().to_owned(),
+            forbid: policy.forbid_text.clone(),
+            level: policy.level.to_string(),
+            sealed: policy.sealing == Sealing::Sealed,
+        }));
+    }
+
     /// Adds an agent with what it is bound to.
     pub fn add(&mut self, agent: &Agent, project: &Project, bindings: &[Binding], library: &Library<impl LibraryTool>) {
         let calls = bindings.iter().map(|binding| match &binding.target {
@@ -217,9 +260,11 @@ impl Lock {
             }
             Target::Tool { name, .. } => format!("{}: tool {name}", binding.name),
         });
+        let agent = &project.complete(agent.clone());
         let rules = agent.rules("its file").0;
         self.agents.push(LockedAgent {
             name: agent.path().to_string(),
+            extends: agent.bases().next().and_then(Pattern::name).map(Cow::into_owned),
             model: agent.model().and_then(Result::ok).map(|model| model.to_string()),
             fallback: agent.fallbacks().into_iter().flatten().map(|model| model.to_string()).collect(),
             instruction: agent.instruction().map(Cow::into_owned),
@@ -245,6 +290,7 @@ impl Lock {
     pub fn sort(&mut self) {
         self.settings.sort();
         self.servers.sort_by(|a, b| a.name.cmp(&b.name));
+        self.policies.sort_by(|a, b| (&a.name, &a.layer).cmp(&(&b.name, &b.layer)));
         self.agents.sort_by(|a, b| a.name.cmp(&b.name));
         self.tools.sort_by(|a, b| a.name.cmp(&b.name));
     }
@@ -268,17 +314,20 @@ impl Lock {
     }
 }
 
-/// Returns the text that declares an agent, with the toolkits that it uses.
+/// Returns the text that declares an agent, with the agents that it extends and the toolkits that it uses.
 pub(super) fn declaration_text(agent: &Agent, project: &Project) -> String {
     let toolkits = project.toolkits_of(agent);
-    let own = toolkits.iter().filter_map(|toolkit| project.pattern(toolkit));
-    own.fold(agent.to_string(), |text, toolkit| text + "\n" + toolkit.syntax().text())
+    let toolkits = toolkits.iter().filter_map(|toolkit| project.pattern(toolkit));
+    let others = agent.bases().chain(toolkits);
+    others.fold(agent.to_string(), |text, other| text + "\n" + other.syntax().text())
 }
 
 /// Writes the file.
 impl fmt::Display for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("# What decides what the agents of this project do: settings, servers, agents and tools.\n")?;
+        f.write_str(
+            "# What decides what the agents of this project do: settings, servers, policies, agents and tools.\n",
+        )?;
         f.write_str(
             "# Written by `patter lock`, checked by `--locked`. Keep it with the project, and review changes.\n",
         )?;

@@ -12,4 +12,4 @@ mod input;
 pub use agent::{CompileError, CompiledAgent, select_agent};
 pub use client::ClientToolError;
 pub use drift::{Drift, DriftKind};
-pub use lock::{LOCK_FILE, Lock, LockError, LockedAgent, LockedFile, LockedServer, LockedTool};
+pub use lock::{LOCK_FILE, Lock, LockError, LockedAgent, LockedFile, LockedPolicy, LockedServer, LockedTool};

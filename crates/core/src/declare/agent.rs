@@ -5,8 +5,10 @@ use super::{DeclarationKind, OwnedPattern, ToolSpec, format_text};
 use crate::permission::{Decision, Rule};
 use crate::provider::{ModelRef, ModelRefError};
 use crate::rule;
+use crate::types::signature::Signature;
 use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Value, format, parse, quote_name};
 use std::borrow::Cow;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The declaration of an agent: its name, instruction and model, and the tools and agents it may call.
@@ -24,7 +26,9 @@ use thiserror::Error;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    pattern: OwnedPattern,
+    pub(super) pattern: OwnedPattern,
+    /// What a pipe accepts and returns.
+    pub(super) signature: Option<Arc<Signature>>,
 }
 
 /// The parts of an agent, to declare one in Rust.
@@ -92,13 +96,18 @@ impl Agent {
         let elements = if tools.is_empty() { String::new() } else { format!(" | {}", tools.join(", ")) };
         let text = format!("[{}:Agent {{ {} }}{elements}]", quote_name(parts.name), properties.join(", "));
         let (tree, _) = parse(&format(&text).unwrap_or(text));
-        Self { pattern: OwnedPattern::first_in(tree) }
+        Self { pattern: OwnedPattern::first_in(tree), signature: None }
     }
 
     /// Views a pattern as an agent, if it has the right label.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
         (DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Agent))
-            .then(|| Self { pattern: OwnedPattern::new(pattern) })
+            .then(|| Self { pattern: OwnedPattern::new(pattern), signature: None })
+    }
+
+    /// Returns the agent with the agents that it extends, nearest first.
+    pub(super) fn extending<'b>(self, bases: impl IntoIterator<Item = Pattern<'b>>) -> Self {
+        Self { pattern: self.pattern.with_bases(bases), ..self }
     }
 
     /// Returns whether it is a workflow: its elements are paths of steps, and it has no model of its own.
@@ -116,7 +125,10 @@ impl Agent {
         self.pattern.text("model").map(|model| model.parse())
     }
 
-    /// Iterates over the tools and agents that it may call, in order.
+    /// Iterates over its own elements: tools and agents that it may call, in order. [`Project::members`] also returns what it
+    /// inherits.
+    ///
+    /// [`Project::members`]: super::project::Project::members
     pub fn elements(&self) -> impl Iterator<Item = Element> {
         let elements: Vec<_> =
             self.pattern().into_iter().flat_map(callable_elements).filter_map(Element::cast).collect();
@@ -128,8 +140,8 @@ impl Agent {
         self.elements().filter_map(|element| if let Element::Tool(tool) = element { Some(tool) } else { None })
     }
 
-    /// Parses the permission rules in `allow`, `ask` and `deny`, and returns diagnostics for invalid ones. The origin is
-    /// the file, for people.
+    /// Parses the permission rules in `allow`, `ask` and `deny`, its own and those that it inherits, and returns diagnostics
+    /// for invalid ones. The origin is the file, for people.
     ///
     /// ```
     /// use patter_core::{declare::Agent, gram::parse};
@@ -144,29 +156,20 @@ impl Agent {
         (rules.into_iter().map(|(rule, _)| rule).collect(), errors)
     }
 
-    /// Returns whether it has permission rules, valid or not.
+    /// Returns whether it has permission rules, valid or not, its own or inherited ones.
     pub(crate) fn has_rules(&self) -> bool {
         let decisions = [Decision::Allow, Decision::Ask, Decision::Deny];
-        self.pattern().is_some_and(|pattern| decisions.iter().any(|decision| pattern.get(decision.name()).is_some()))
+        decisions.iter().any(|decision| self.pattern.property(decision.name()).is_some())
     }
 
-    /// Parses the permission rules like [`Agent::rules`], each with its span.
+    /// Parses the permission rules like [`Agent::rules`], each with its span in the file of the agent that has it.
     pub(crate) fn rules_with_spans(&self, origin: &str) -> (Vec<(Rule, Span)>, Vec<Diagnostic>) {
-        let mut rules = Vec::new();
-        let mut errors = Vec::new();
-        for decision in [Decision::Allow, Decision::Ask, Decision::Deny] {
-            let Some(property) = self.pattern().and_then(|pattern| pattern.get(decision.name())) else { continue };
-            let items = if property.kind() == Kind::Array { property.children().collect() } else { vec![property] };
-            for item in items {
-                let Some(Value::String(text)) = Value::read(item) else { continue };
-                match Rule::with_decision(decision, &text, origin) {
-                    Ok(rule) => rules.push((rule, item.span())),
-                    Err(error) => {
-                        let found = rule::BAD_PERMISSION.at(item.span(), error.to_string());
-                        errors.push(found.with_hint(error.hint()));
-                    }
-                }
-            }
+        let (mut rules, mut errors) = self.pattern().map_or_else(Default::default, |pattern| rules_of(pattern, origin));
+        for base in self.bases() {
+            let origin = format!("the agent `{}`", base.name().unwrap_or_default());
+            let (inherited, invalid) = rules_of(base, &origin);
+            rules.extend(inherited);
+            errors.extend(invalid);
         }
         (rules, errors)
     }
@@ -174,13 +177,13 @@ impl Agent {
     /// Returns the agent with a different instruction.
     #[must_use]
     pub fn with_instruction(&self, instruction: &str) -> Self {
-        Self { pattern: self.pattern.with_text("instruction", instruction) }
+        Self { pattern: self.pattern.with_text("instruction", instruction), ..self.clone() }
     }
 
     /// Returns the agent with a different model.
     #[must_use]
     pub fn with_model(&self, model: &str) -> Self {
-        Self { pattern: self.pattern.with_text("model", model) }
+        Self { pattern: self.pattern.with_text("model", model), ..self.clone() }
     }
 
     /// Returns the agent with another tool. Models tell tools apart by name, so no element may have its name already.
@@ -198,13 +201,13 @@ impl Agent {
             let agent = self.name().unwrap_or_default().into_owned();
             return Err(DuplicateElementError { owner: agent, name: name.into_owned() });
         }
-        Ok(Self { pattern: self.pattern.with_element(&tool.to_string()) })
+        Ok(Self { pattern: self.pattern.with_element(&tool.to_string()), ..self.clone() })
     }
 
     /// Returns the agent without the elements with a name.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
-        Self { pattern: self.pattern.without_element(name) }
+        Self { pattern: self.pattern.without_element(name), ..self.clone() }
     }
 }
 
@@ -255,4 +258,25 @@ impl Element {
             Element::Reference { span, .. } => *span,
         }
     }
+}
+
+/// Parses the permission rules of one pattern, each with its span.
+fn rules_of(pattern: Pattern<'_>, origin: &str) -> (Vec<(Rule, Span)>, Vec<Diagnostic>) {
+    let mut rules = Vec::new();
+    let mut errors = Vec::new();
+    for decision in [Decision::Allow, Decision::Ask, Decision::Deny] {
+        let Some(property) = pattern.get(decision.name()) else { continue };
+        let items = if property.kind() == Kind::Array { property.children().collect() } else { vec![property] };
+        for item in items {
+            let Some(Value::String(text)) = Value::read(item) else { continue };
+            match Rule::with_decision(decision, &text, origin) {
+                Ok(rule) => rules.push((rule, item.span())),
+                Err(error) => {
+                    let found = rule::BAD_PERMISSION.at(item.span(), error.to_string());
+                    errors.push(found.with_hint(error.hint()));
+                }
+            }
+        }
+    }
+    (rules, errors)
 }

@@ -7,6 +7,7 @@
 /// Implements what all declarations have in common.
 macro_rules! declaration {
     ($view:ident) => {
+        #[allow(clippy::needless_update, reason = "some views know more than their pattern")]
         impl $view {
             /// Returns the pattern.
             pub fn pattern(&self) -> Option<patter_gram::Pattern<'_>> {
@@ -36,19 +37,19 @@ macro_rules! declaration {
             /// Returns the declaration with a different name.
             #[must_use]
             pub fn with_name(&self, name: &str) -> Self {
-                Self { pattern: self.pattern.with_name(name) }
+                Self { pattern: self.pattern.with_name(name), ..self.clone() }
             }
 
             /// Returns the declaration with a different description.
             #[must_use]
             pub fn with_description(&self, description: &str) -> Self {
-                Self { pattern: self.pattern.with_text("description", description) }
+                Self { pattern: self.pattern.with_text("description", description), ..self.clone() }
             }
 
             /// Returns the declaration without a description.
             #[must_use]
             pub fn without_description(&self) -> Self {
-                Self { pattern: self.pattern.without_property("description") }
+                Self { pattern: self.pattern.without_property("description"), ..self.clone() }
             }
         }
 
@@ -67,6 +68,8 @@ mod agent;
 mod setting;
 mod toolbox;
 mod toolkit;
+mod extend;
+mod pipe;
 pub mod workflow;
 mod implementation;
 pub mod sandbox;
@@ -77,9 +80,12 @@ pub mod scope;
 
 pub use agent::{Agent, AgentParts, DuplicateElementError, Element};
 pub use command::CommandSpec;
+pub use extend::MAX_BASES;
+pub(crate) use extend::{EXTENDS, base_name, extends_span};
 pub use http::HttpSpec;
 use implementation::unknown_placeholder;
 pub use implementation::{Effect, ToolOptions};
+pub(crate) use pipe::{is_pipe, pipe_findings};
 pub use setting::DeclaredLimits;
 pub use tool::{ToolSpec, ToolSpecError};
 pub use toolbox::{RecordType, Toolbox};
@@ -122,6 +128,7 @@ impl DeclarationKind {
     pub const LABELS: [&'static str; 14] = [
         "Agent",
         "Workflow",
+        "Pipe",
         "Tool",
         "ToolSpecification",
         "Http",
@@ -149,7 +156,7 @@ impl DeclarationKind {
             return None;
         }
         pattern.labels().find_map(|label| match label.as_ref() {
-            "Agent" | "Workflow" => Some(DeclarationKind::Agent),
+            "Agent" | "Workflow" | "Pipe" => Some(DeclarationKind::Agent),
             "Tool" | "ToolSpecification" => Some(DeclarationKind::Tool),
             "Http" | "Command" => Some(DeclarationKind::Implementation),
             "Toolbox" => Some(DeclarationKind::Toolbox),
@@ -186,17 +193,29 @@ impl DeclarationKind {
 pub(crate) struct OwnedPattern {
     tree: Tree,
     id: SyntaxId,
+    /// The patterns that it extends, nearest first. What it does not say itself, they say.
+    bases: Vec<OwnedPattern>,
 }
 
 impl OwnedPattern {
     pub(crate) fn new(pattern: Pattern<'_>) -> Self {
-        Self { tree: pattern.syntax().tree().clone(), id: pattern.syntax().id() }
+        Self { tree: pattern.syntax().tree().clone(), id: pattern.syntax().id(), bases: Vec::new() }
+    }
+
+    /// Returns the pattern with the patterns that it extends, nearest first.
+    pub(crate) fn with_bases<'b>(self, bases: impl IntoIterator<Item = Pattern<'b>>) -> Self {
+        Self { bases: bases.into_iter().map(OwnedPattern::new).collect(), ..self }
+    }
+
+    /// Iterates over the patterns that it extends, nearest first.
+    pub(crate) fn bases(&self) -> impl Iterator<Item = Pattern<'_>> {
+        self.bases.iter().filter_map(OwnedPattern::get)
     }
 
     /// Returns the first pattern of a tree.
     pub(crate) fn first_in(tree: Tree) -> Self {
         let id = tree.patterns().next().map_or(tree.root().id(), |pattern| pattern.syntax().id());
-        Self { tree, id }
+        Self { tree, id, bases: Vec::new() }
     }
 
     /// Returns the pattern. This is `None` only if [`OwnedPattern::first_in`] was given a tree without patterns.
@@ -208,9 +227,14 @@ impl OwnedPattern {
         &self.tree
     }
 
-    /// Returns the text of a property.
+    /// Returns the value of a property, its own or an inherited one.
+    pub(crate) fn property(&self, key: &str) -> Option<Syntax<'_>> {
+        self.get().into_iter().chain(self.bases()).find_map(|pattern| pattern.get(key))
+    }
+
+    /// Returns the text of a property, its own or an inherited one.
     pub(crate) fn text(&self, key: &str) -> Option<Cow<'_, str>> {
-        self.get()?.get(key).and_then(Syntax::read_text)
+        self.property(key).and_then(Syntax::read_text)
     }
 
     /// Edits the pattern, and finds it again in the new tree, where it has the same position among the patterns.
@@ -222,7 +246,7 @@ impl OwnedPattern {
         let (tree, _) = edit.apply();
         let id = ordinal.and_then(|ordinal| tree.walk().nth(ordinal)).map(|pattern| pattern.syntax().id());
         match id {
-            Some(id) => Self { tree, id },
+            Some(id) => Self { tree, id, bases: self.bases.clone() },
             None => self.clone(),
         }
     }
@@ -271,7 +295,7 @@ impl OwnedPattern {
 /// Semantic equality of the patterns, regardless of their position.
 impl PartialEq for OwnedPattern {
     fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
+        self.get() == other.get() && self.bases == other.bases
     }
 }
 

@@ -196,7 +196,7 @@ impl Project {
 
     /// Iterates over the top-level agents with their declarations.
     pub fn agents(&self) -> impl Iterator<Item = (&Declaration, Agent)> {
-        self.declarations.iter().filter_map(|declaration| Some((declaration, Agent::cast(self.pattern(declaration)?)?)))
+        self.declarations.iter().filter_map(|declaration| Some((declaration, self.agent(self.pattern(declaration)?)?)))
     }
 
     /// Iterates over the top-level tools with their declarations.
@@ -244,14 +244,15 @@ impl Project {
     pub fn find_agent(&self, name: &str) -> Option<Agent> {
         let indices = self.callable.get(name).into_iter().flatten();
         let declarations = indices.filter_map(|index| self.declarations.get(*index));
-        declarations.filter_map(|declaration| self.pattern(declaration)).find_map(Agent::cast)
+        declarations.filter_map(|declaration| self.pattern(declaration)).find_map(|pattern| self.agent(pattern))
     }
 
     /// Returns the index of the file that contains an agent, at the top level or inside another agent.
     pub fn agent_file(&self, agent: &Agent) -> Option<usize> {
-        let is_equal = |file: &File| file.tree.walk().filter_map(Agent::cast).any(|other| other == *agent);
+        let pattern = agent.pattern()?;
+        let is_equal = |file: &File| file.tree.walk().any(|other| other == pattern);
         // An agent that was read separately is in the file that has an equal one.
-        self.file_of(agent.pattern()?).or_else(|| self.files.iter().position(is_equal))
+        self.file_of(pattern).or_else(|| self.files.iter().position(is_equal))
     }
 
     /// Selects an agent of the first file: by name, or the agent that no other agent in the file calls.
@@ -292,12 +293,12 @@ impl Project {
 
     /// Returns the spans of the agents in the first file that an agent of that file, or one inside it, calls by reference.
     fn agents_called_from(&self, agent: &Agent) -> Vec<Span> {
-        let inside = agent.pattern().into_iter().flat_map(Pattern::walk).filter_map(Agent::cast);
+        let inside = agent.pattern().into_iter().flat_map(Pattern::walk).filter_map(|pattern| self.agent(pattern));
         let mut called = Vec::new();
         for caller in inside {
             let scope = Scope::new(&caller);
-            for element in caller.elements() {
-                let Element::Reference { name, .. } = element else { continue };
+            for member in self.members(&caller) {
+                let Some(Element::Reference { name, .. }) = Element::cast(member.pattern) else { continue };
                 let found = self.resolve(&scope, &name);
                 let found = found.iter().filter(|found| found.file == Some(0) && found.pattern.span() != agent.span());
                 called.extend(found.map(|found| found.pattern.span()));

@@ -73,19 +73,27 @@ impl<'p> Scope<'p> {
     /// Returns the scope of the references of an agent.
     pub fn new(agent: &'p Agent) -> Self {
         let mut scope = Self::default();
-        enclosing(agent).into_iter().for_each(|agent| scope.enter(agent));
+        enclosing(agent).into_iter().for_each(|agent| scope.push(agent));
+        scope.inherit(agent.bases());
         scope
     }
 
     /// Enters an agent inside the current one.
-    pub(crate) fn enter(&mut self, agent: Pattern<'p>) {
-        let mut in_place: HashMap<_, Vec<_>> = HashMap::new();
-        for element in agent.elements().filter(|element| callable_kind(*element).is_some()) {
-            if let Some(name) = element.name().filter(|name| !name.is_empty()) {
-                in_place.entry(name).or_default().push(element);
-            }
+    pub(crate) fn enter(&mut self, project: &'p Project, agent: Pattern<'p>) {
+        self.push(agent);
+        self.inherit(project.bases_of(agent));
+    }
+
+    fn push(&mut self, agent: Pattern<'p>) {
+        self.levels.push(Level { in_place: declarations_in(agent) });
+    }
+
+    /// Adds what the agents that the current one extends declare, nearest first. Its own declarations come first.
+    pub(super) fn inherit(&mut self, bases: impl IntoIterator<Item = Pattern<'p>>) {
+        let Some(level) = self.levels.last_mut() else { return };
+        for (name, declarations) in bases.into_iter().flat_map(declarations_in) {
+            level.in_place.entry(name).or_insert(declarations);
         }
-        self.levels.push(Level { in_place });
     }
 
     /// Leaves the current agent.
@@ -147,6 +155,17 @@ impl Project {
             None => "the same agent".to_owned(),
         }
     }
+}
+
+/// Returns the declarations inside an agent, by name.
+fn declarations_in(agent: Pattern<'_>) -> HashMap<Cow<'_, str>, Vec<Pattern<'_>>> {
+    let mut in_place: HashMap<_, Vec<_>> = HashMap::new();
+    for element in agent.elements().filter(|element| callable_kind(*element).is_some()) {
+        if let Some(name) = element.name().filter(|name| !name.is_empty()) {
+            in_place.entry(name).or_default().push(element);
+        }
+    }
+    in_place
 }
 
 /// Returns the kind of a declaration that agents can call.

@@ -6,7 +6,7 @@ use crate::message::context::ContextPolicy;
 use crate::message::request::Settings;
 use crate::provider::price::Cost;
 use crate::provider::{ModelRef, ModelRefError};
-use crate::types::signature::{Records, SignatureError, Type};
+use crate::types::signature::{Records, Shape, SignatureError, Type};
 use patter_gram::Value;
 use std::time::Duration;
 
@@ -61,7 +61,12 @@ impl Agent {
 
     /// Parses the type of the answer, if one is declared.
     pub fn returns(&self, records: &Records) -> Option<Result<Type, SignatureError>> {
-        let text = self.pattern()?.get("returns")?.read_text()?;
+        if let Some(signature) = self.signature() {
+            // A text is what is returned by default.
+            let is_text = signature.returns == Type::new(Shape::Text);
+            return (!is_text).then(|| Ok(signature.returns.clone()));
+        }
+        let text = self.pattern.text("returns")?;
         Some(Type::parse(&text, records))
     }
 
@@ -74,12 +79,15 @@ impl Agent {
     /// assert_eq!(agent.takes(&Records::default()).unwrap().unwrap().shape, Shape::Integer);
     /// ```
     pub fn takes(&self, records: &Records) -> Option<Result<Type, SignatureError>> {
-        let text = self.pattern()?.get("takes")?.read_text()?;
+        if let Some(signature) = self.signature() {
+            return Some(Ok(Type::new(Shape::Object(signature.parameters.clone()))));
+        }
+        let text = self.pattern.text("takes")?;
         Some(Type::parse(&text, records))
     }
 
     fn value(&self, key: &str) -> Option<Value> {
-        self.pattern()?.value(key)
+        self.pattern.property(key).and_then(Value::read)
     }
 
     /// Reads what happens when a conversation outgrows the window of the model.

@@ -1,11 +1,12 @@
 //! Toolkits: named sets of tools, which agents and permission rules refer to by one name.
 
+use super::extend::extends_span;
 use super::project::{Declaration, Project};
 use super::scope::Scope;
 use super::workflow::{callable_elements, callee};
 use super::{Agent, DeclarationKind, Element, OwnedPattern};
 use indexmap::IndexSet;
-use patter_gram::{Pattern, PatternKind};
+use patter_gram::{Pattern, PatternKind, Span};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -47,12 +48,24 @@ pub struct Member<'p> {
     pub pattern: Pattern<'p>,
     /// The element of the agent that refers to the toolkit.
     pub toolkit: Option<Pattern<'p>>,
+    /// The agent that has the element, if the agent inherits it.
+    pub base: Option<Pattern<'p>>,
 }
 
 impl<'p> Member<'p> {
     /// Returns the element of the agent: the member itself, or the reference to its toolkit.
     pub fn element(&self) -> Pattern<'p> {
         self.toolkit.unwrap_or(self.pattern)
+    }
+
+    /// Returns where an agent says that it has the member: its element, or `extends` if it inherits the member.
+    pub fn span(&self, agent: Pattern<'_>) -> Span {
+        if self.base.is_some() { extends_span(agent) } else { self.element().span() }
+    }
+
+    /// Returns the name of the agent that it is inherited from.
+    pub fn base_name(&self) -> Option<Cow<'p, str>> {
+        self.base.and_then(Pattern::name)
     }
 
     /// Returns the name under which the agent calls it.
@@ -67,8 +80,9 @@ impl<'p> Member<'p> {
 }
 
 impl Project {
-    /// Returns everything that an agent may call, with toolkits replaced by their tools. A tool that is there more than
-    /// once because of toolkits is returned once.
+    /// Returns everything that an agent may call, with toolkits replaced by their tools: its own elements, and those of the
+    /// agents that it extends. A tool that is there more than once because of toolkits is returned once, and so is one that
+    /// the agent and its base have.
     ///
     /// ```
     /// use patter_core::declare::project::Project;
@@ -79,8 +93,10 @@ impl Project {
     /// assert_eq!(names, ["find", "list", "write"]);
     /// ```
     pub fn members<'p>(&'p self, agent: &'p Agent) -> Vec<Member<'p>> {
-        let scope = Scope::new(agent);
-        agent.pattern().map_or_else(Vec::new, |pattern| self.members_in(&scope, pattern))
+        let Some(pattern) = agent.pattern() else { return Vec::new() };
+        let mut scope = Scope::new(agent);
+        scope.inherit(self.bases_of(pattern));
+        self.members_in(&scope, pattern)
     }
 
     /// Formats the location of a member for people: `file:line:column`.
@@ -92,27 +108,50 @@ impl Project {
     pub(crate) fn members_in<'p>(&'p self, scope: &Scope<'p>, agent: Pattern<'p>) -> Vec<Member<'p>> {
         let mut members: Vec<Member<'p>> = Vec::new();
         let mut by_name: HashMap<Cow<'p, str>, usize> = HashMap::new();
+        for member in self.members_of(scope, agent, None) {
+            let name = member.name().unwrap_or_default();
+            let earlier = by_name.get(&name).and_then(|index| members.get(*index));
+            // Only toolkits may overlap: a tool that the agent itself has twice is a mistake.
+            let is_from_toolkit = |earlier: &Member<'p>| earlier.toolkit.or(member.toolkit).is_some();
+            if earlier.is_some_and(|earlier| is_from_toolkit(earlier) && earlier.pattern == member.pattern) {
+                continue;
+            }
+            by_name.entry(name).or_insert(members.len());
+            members.push(member);
+        }
+        // The check reports inherited tools that differ from those of the agent.
+        for base in self.bases_of(agent) {
+            for member in self.members_of(scope, base, Some(base)) {
+                let name = member.name().unwrap_or_default();
+                if !by_name.contains_key(&name) {
+                    by_name.insert(name, members.len());
+                    members.push(member);
+                }
+            }
+        }
+        members
+    }
+
+    /// Returns what the elements of one agent are, with toolkits replaced by their tools. The scope is that of the agent that
+    /// has them, or of one that inherits them from `base`.
+    pub(crate) fn members_of<'p>(
+        &'p self,
+        scope: &Scope<'p>,
+        agent: Pattern<'p>,
+        base: Option<Pattern<'p>>,
+    ) -> Vec<Member<'p>> {
+        let mut members = Vec::new();
         for element in callable_elements(agent).into_iter().filter(|element| Element::can_cast(*element)) {
             let found = match element.kind() {
                 PatternKind::Reference => self.resolve(scope, &element.name().unwrap_or_default()),
                 _ => Vec::new(),
             };
-            let tools = match found.as_slice() {
-                [one] if one.kind == DeclarationKind::Toolkit => Some(self.tools_of(one.pattern)),
-                _ => None,
-            };
-            let own = Some(Member { pattern: element, toolkit: None }).filter(|_| tools.is_none());
-            let tools = tools.into_iter().flatten().map(|pattern| Member { pattern, toolkit: Some(element) });
-            for member in own.into_iter().chain(tools) {
-                let name = member.name().unwrap_or_default();
-                let earlier = by_name.get(&name).and_then(|index| members.get(*index));
-                // Only toolkits may overlap: a tool that the agent itself has twice is a mistake.
-                let is_from_toolkit = |earlier: &Member<'p>| earlier.toolkit.or(member.toolkit).is_some();
-                if earlier.is_some_and(|earlier| is_from_toolkit(earlier) && earlier.pattern == member.pattern) {
-                    continue;
+            match found.as_slice() {
+                [one] if one.kind == DeclarationKind::Toolkit => {
+                    let tools = self.tools_of(one.pattern);
+                    members.extend(tools.into_iter().map(|pattern| Member { pattern, toolkit: Some(element), base }));
                 }
-                by_name.entry(name).or_insert(members.len());
-                members.push(member);
+                _ => members.push(Member { pattern: element, toolkit: None, base }),
             }
         }
         members

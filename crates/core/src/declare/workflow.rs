@@ -31,11 +31,13 @@ pub const DEFAULT_WIDTH: u32 = 4;
 /// The condition of an edge that is about the whole value, not one of its fields.
 pub const WHOLE_VALUE: &str = "is";
 
-/// Returns whether a pattern declares a workflow.
+/// Returns whether a pattern declares a workflow, or a pipe, which is one.
 pub fn is_workflow(pattern: Pattern<'_>) -> bool {
     DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Agent)
-        && pattern.labels().find(|label| DeclarationKind::LABELS.contains(&label.as_ref())).as_deref()
-            == Some("Workflow")
+        && pattern
+            .labels()
+            .find(|label| DeclarationKind::LABELS.contains(&label.as_ref()))
+            .is_some_and(|label| matches!(label.as_ref(), "Workflow" | "Pipe"))
 }
 
 /// Returns the patterns that say what an agent may call: its elements, or the steps of a workflow, each callee once.

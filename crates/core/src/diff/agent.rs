@@ -36,9 +36,7 @@ impl Differ<'_> {
         self.compare_texts(subject, "description", Judgement::Compatible, old.description(), new.description());
         self.compare_texts(subject, "instruction", Judgement::Compatible, old.instruction(), new.instruction());
         self.compare_permissions(subject, old, new);
-        if let (Some(old), Some(new)) = (old.pattern(), new.pattern()) {
-            self.compare_settings(subject, old, new, &COMPARED, judge_setting);
-        }
+        self.compare_settings(subject, old.properties(), new.properties(), &COMPARED, judge_setting);
         self.compare_answers(subject, old, new);
         self.compare_takes(subject, old, new);
         self.compare_steps(subject, old, new);
@@ -57,7 +55,7 @@ impl Differ<'_> {
 
     /// Compares the types of the answers, which callers rely on.
     fn compare_answers(&mut self, subject: &Subject, old: &Agent, new: &Agent) {
-        let text = |agent: &Agent| agent.pattern().and_then(|pattern| pattern.value("returns"));
+        let text = |agent: &Agent| agent.property("returns").and_then(Value::read);
         let (before, after) = match (text(old), text(new)) {
             (None, None) => return,
             (None, Some(after)) => {
@@ -96,8 +94,7 @@ impl Differ<'_> {
 
     /// Compares the types of the input.
     fn compare_takes(&mut self, subject: &Subject, old: &Agent, new: &Agent) {
-        let text =
-            |agent: &Agent| agent.pattern().and_then(|pattern| Some(pattern.get("takes")?.read_text()?.into_owned()));
+        let text = |agent: &Agent| Some(agent.property("takes")?.read_text()?.into_owned());
         match (old.takes(self.old.records()), new.takes(self.new.records())) {
             (Some(Ok(before)), Some(Ok(after)))
                 if accepts_earlier((&before, self.old.records()), (&after, self.new.records())) =>
@@ -183,7 +180,7 @@ fn resolve(project: &Project, agent: &Agent, called: &Called) -> Resolved {
     let here = |meaning| Resolved { meaning, elsewhere, span };
     let name = match &called.element {
         Element::Tool(tool) => return here(Meaning::Tool(Box::new(tool.clone()))),
-        Element::Agent(agent) => return here(Meaning::Agent(Box::new(agent.clone()))),
+        Element::Agent(agent) => return here(Meaning::Agent(Box::new(project.complete(agent.clone())))),
         Element::Reference { name, .. } => name,
     };
     let scope = Scope::new(agent);
@@ -193,7 +190,7 @@ fn resolve(project: &Project, agent: &Agent, called: &Called) -> Resolved {
         return here(Meaning::Library);
     };
     let tool = ToolSpec::cast(found.pattern).map(|tool| (format!("tool {name}"), Meaning::Tool(Box::new(tool))));
-    let called = Agent::cast(found.pattern).map(|agent| (agent.path().to_string(), Meaning::Agent(Box::new(agent))));
+    let called = project.agent(found.pattern).map(|agent| (agent.path().to_string(), Meaning::Agent(Box::new(agent))));
     match called.or(tool) {
         Some((path, meaning)) => Resolved { meaning, elsewhere: Some(path), span },
         None => here(Meaning::Library),
@@ -214,7 +211,8 @@ fn elements(project: &Project, agent: &Agent) -> IndexMap<String, Called> {
         let element = Element::cast(member.pattern)?;
         let name = element.name()?.into_owned();
         let toolkit = member.toolkit_name().map(Cow::into_owned);
-        Some((name, Called { element, span: member.element().span(), toolkit }))
+        let span = agent.pattern().map_or(member.element().span(), |pattern| member.span(pattern));
+        Some((name, Called { element, span, toolkit }))
     });
     members.collect()
 }

@@ -9,7 +9,7 @@ mod toolkit;
 pub use permission::diff_rules;
 
 use crate::declare::project::{Declaration, Project};
-use crate::declare::{Agent, DeclarationKind, ToolSpec, Toolkit};
+use crate::declare::{DeclarationKind, ToolSpec, Toolkit};
 use indexmap::IndexMap;
 use patter_gram::{LineIndex, Span};
 use std::fmt;
@@ -178,7 +178,7 @@ impl<'p> Differ<'p> {
         let (Some(old), Some(new)) = (self.old.pattern(before), self.new.pattern(after)) else { return };
         match after.kind {
             DeclarationKind::Agent => {
-                if let (Some(old), Some(new)) = (Agent::cast(old), Agent::cast(new)) {
+                if let (Some(old), Some(new)) = (self.old.agent(old), self.new.agent(new)) {
                     self.compare_agents(&subject, &old, &new);
                 }
             }

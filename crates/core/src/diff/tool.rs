@@ -26,7 +26,13 @@ impl Differ<'_> {
             self.compare_effects(subject, old, new);
             self.compare_sandboxes(subject, old, new);
             let compared = ["description", "effect", "sandbox", "network", "writable", "readable"];
-            self.compare_settings(subject, old, new, &compared, judge_setting);
+            self.compare_settings(
+                subject,
+                old.properties().collect(),
+                new.properties().collect(),
+                &compared,
+                judge_setting,
+            );
         }
         match (old.signature(self.old.records()), new.signature(self.new.records())) {
             (Ok(old), Ok(new)) => self.compare_signatures(subject, &old, &new),
@@ -66,7 +72,7 @@ impl Differ<'_> {
     }
 
     pub(super) fn compare_toolboxes(&mut self, subject: &Subject, old: Pattern<'_>, new: Pattern<'_>) {
-        self.compare_settings(subject, old, new, &[], judge_setting);
+        self.compare_settings(subject, old.properties().collect(), new.properties().collect(), &[], judge_setting);
         let before = tools(old);
         let after = tools(new);
         for (name, tool) in &after {
@@ -119,14 +125,14 @@ impl Differ<'_> {
     pub(super) fn compare_settings(
         &mut self,
         subject: &Subject,
-        old: Pattern<'_>,
-        new: Pattern<'_>,
+        old: Vec<Property<'_>>,
+        new: Vec<Property<'_>>,
         compared: &[&str],
         judge: fn(&str, Option<&Value>, Option<&Value>) -> Judgement,
     ) {
-        let values = |pattern: Pattern<'_>| -> IndexMap<String, Value> {
+        let values = |properties: Vec<Property<'_>>| -> IndexMap<String, Value> {
             let read = |property: Property<'_>| Some((property.key().into_owned(), Value::read(property.value()?)?));
-            pattern.properties().filter_map(read).filter(|(key, _)| !compared.contains(&key.as_str())).collect()
+            properties.into_iter().filter_map(read).filter(|(key, _)| !compared.contains(&key.as_str())).collect()
         };
         let before = values(old);
         let after = values(new);

@@ -1,8 +1,9 @@
 //! Reading a project as a graph.
 
-use super::{Availability, Edge, EdgeKind, Graph, Node, NodeKind, Permission, Problem};
+use super::{Availability, Edge, EdgeKind, Graph, Node, NodeKind, Permission, Problem, Steps};
 use crate::declare::Agent;
 use crate::declare::project::{Finding, Project};
+use crate::declare::workflow::{StepKind, WorkflowSpec};
 use crate::library::{
     BindFailure, Entry, Layer, Library, LibraryTool, MatchMode, ResolveError, Target, Toolkits, UnboundReason,
     bind_each, declared_permissions,
@@ -97,13 +98,11 @@ impl Graph {
 fn known_agents(project: &Project) -> BTreeMap<AgentKey, KnownAgent> {
     let mut agents = BTreeMap::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
-    for (file, source) in project.files().iter().enumerate() {
-        for agent in source.tree.walk().filter_map(Agent::cast) {
-            let path = agent.path().to_string();
-            *counts.entry(path.clone()).or_default() += 1;
-            let key = (file, agent.span().start);
-            agents.insert(key, KnownAgent { agent, path, file, id: String::new() });
-        }
+    for (file, agent) in project.all_agents() {
+        let path = agent.path().to_string();
+        *counts.entry(path.clone()).or_default() += 1;
+        let key = (file, agent.span().start);
+        agents.insert(key, KnownAgent { agent, path, file, id: String::new() });
     }
     for agent in agents.values_mut() {
         let is_unique = counts.get(&agent.path) == Some(&1) && !agent.path.is_empty();
@@ -135,7 +134,7 @@ impl<T: LibraryTool> Builder<'_, T> {
         }
     }
 
-    /// Adds an agent with what it calls, and returns the agents that it calls.
+    /// Adds an agent with what it calls, and returns the agents that it calls or extends.
     fn add_agent(&mut self, key: AgentKey) -> Vec<AgentKey> {
         let project = self.source.project;
         let Some(known) = self.agents.get(&key) else { return Vec::new() };
@@ -154,10 +153,18 @@ impl<T: LibraryTool> Builder<'_, T> {
             place: Some(place),
             description: agent.description().map(std::borrow::Cow::into_owned),
             model,
+            steps: read_steps(&agent),
             ..Node::new(NodeKind::Agent, name)
         };
         self.add(node);
         let mut called = Vec::new();
+        if let Some(base) = agent.bases().next() {
+            let key = (project.file_of(base).unwrap_or_default(), base.span().start);
+            if let Some(base) = self.agents.get(&key) {
+                self.edges.push(Edge::new(&id, &base.id, EdgeKind::Extends));
+                called.push(key);
+            }
+        }
         for bound in bind_each(&agent, project, self.source.library, MatchMode::Compatible) {
             match bound {
                 Ok(binding) => match binding.target {
@@ -312,6 +319,12 @@ impl<T: LibraryTool> Builder<'_, T> {
     fn add(&mut self, node: Node) {
         self.nodes.entry(node.id.clone()).or_insert(node);
     }
+}
+
+fn read_steps(agent: &Agent) -> Option<Steps> {
+    let spec = WorkflowSpec::read(agent.pattern().filter(|_| agent.is_workflow())?);
+    let people = spec.steps.iter().filter(|step| matches!(step.kind, StepKind::Human { .. }));
+    Some(Steps { count: spec.steps.len(), people: people.count(), is_pipe: agent.is_pipe() })
 }
 
 fn add_problem(node: &mut Node, problem: Problem) {

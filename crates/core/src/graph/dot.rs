@@ -11,6 +11,7 @@ impl Graph {
         for (index, node) in self.nodes().iter().enumerate() {
             let shape = match node.kind {
                 NodeKind::Model => "hexagon",
+                NodeKind::Agent | NodeKind::Delegate if node.steps.is_some() => "cds",
                 NodeKind::Agent | NodeKind::Delegate => "oval",
                 NodeKind::Tool => "box",
                 NodeKind::Toolbox => "folder",
@@ -26,6 +27,7 @@ impl Graph {
                 (_, Some("ask")) => "style=dashed, label=\"ask\"",
                 (_, Some("depends")) => "style=dashed, label=\"depends\"",
                 (_, Some("deny")) => "style=dotted, label=\"deny\"",
+                (EdgeKind::Extends, _) => "style=dashed, arrowhead=empty, label=\"extends\"",
                 (EdgeKind::DelegatesTo, _) => "style=bold",
                 (EdgeKind::Calls, _) => "style=solid",
                 (EdgeKind::ServedBy | EdgeKind::BoundTo | EdgeKind::Declares, _) => {

@@ -69,6 +69,9 @@ pub struct PlacedEdge {
 
 /// Returns what is remarked about a node.
 fn remark(node: &Node) -> &'static str {
+    if let Some(steps) = node.steps {
+        return steps.noun();
+    }
     match (node.availability, node.effect.as_deref()) {
         (Availability::Missing, _) => "missing",
         (Availability::NotStarted, _) => "not started",

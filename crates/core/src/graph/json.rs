@@ -23,6 +23,7 @@ fn node(node: &Node) -> Json {
         "effect": node.effect,
         "layer": node.layer.map(super::Layer::name),
         "model": node.model,
+        "steps": node.steps.map(|steps| json!({"count": steps.count, "people": steps.people, "pipe": steps.is_pipe})),
         "availability": node.availability.key(),
         "problems": problems,
     })

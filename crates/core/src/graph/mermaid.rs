@@ -10,6 +10,7 @@ impl Graph {
         for (index, node) in self.nodes().iter().enumerate() {
             let (open, close) = match node.kind {
                 NodeKind::Model => ("{{", "}}"),
+                NodeKind::Agent | NodeKind::Delegate if node.steps.is_some() => (">", "]"),
                 NodeKind::Agent | NodeKind::Delegate => ("([", "])"),
                 NodeKind::Tool => ("[", "]"),
                 NodeKind::Toolbox => ("[[", "]]"),
@@ -23,12 +24,14 @@ impl Graph {
         for (edge, (from, to)) in self.edges().iter().zip(self.ends()) {
             let permission = edge.permission.as_ref().map(Permission::word);
             let arrow = match (edge.kind, permission) {
+                (EdgeKind::Extends, _) => "-.->",
                 (EdgeKind::DelegatesTo, _) => "==>",
                 (EdgeKind::Calls, Some("allow") | None) => "-->",
                 (EdgeKind::Calls, _) => "-.->",
                 (EdgeKind::ServedBy | EdgeKind::BoundTo | EdgeKind::Declares, _) => "---",
             };
             let words = match (edge.kind, permission) {
+                (EdgeKind::Extends, _) => "extends",
                 (EdgeKind::DelegatesTo, Some("allow") | None) => "delegates to",
                 (_, Some(word @ ("ask" | "depends" | "deny"))) => word,
                 _ => "",

@@ -62,6 +62,8 @@ pub struct Node {
     pub layer: Option<Layer>,
     /// The model of an agent.
     pub model: Option<String>,
+    /// The steps of a workflow.
+    pub steps: Option<Steps>,
     /// Whether a tool is known.
     pub availability: Availability,
     /// The problems found by the check.
@@ -83,6 +85,24 @@ pub enum NodeKind {
     Toolbox,
     /// A layer of the library.
     Layer,
+}
+
+/// What is known about the steps of a workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// How many there are.
+    pub count: usize,
+    /// How many of them ask a person.
+    pub people: usize,
+    /// Whether they are tools in a row.
+    pub is_pipe: bool,
+}
+
+impl Steps {
+    /// Returns the noun for what has such steps.
+    pub const fn noun(self) -> &'static str {
+        if self.is_pipe { "pipe" } else { "workflow" }
+    }
 }
 
 /// Whether a tool that an agent calls is known.
@@ -131,6 +151,8 @@ pub struct Edge {
 pub enum EdgeKind {
     /// An agent uses a model.
     ServedBy,
+    /// An agent extends another agent.
+    Extends,
     /// An agent calls another agent.
     DelegatesTo,
     /// An agent calls a tool.
@@ -248,6 +270,7 @@ impl Node {
             effect: None,
             layer: None,
             model: None,
+            steps: None,
             availability: Availability::Known,
             problems: Vec::new(),
         }
@@ -297,6 +320,7 @@ impl EdgeKind {
     pub const fn name(self) -> &'static str {
         match self {
             EdgeKind::ServedBy => "is served by",
+            EdgeKind::Extends => "extends",
             EdgeKind::DelegatesTo => "delegates to",
             EdgeKind::Calls => "calls",
             EdgeKind::BoundTo => "is bound to",
@@ -308,6 +332,7 @@ impl EdgeKind {
     pub const fn key(self) -> &'static str {
         match self {
             EdgeKind::ServedBy => "served_by",
+            EdgeKind::Extends => "extends",
             EdgeKind::DelegatesTo => "delegates_to",
             EdgeKind::Calls => "calls",
             EdgeKind::BoundTo => "bound_to",

@@ -2,7 +2,7 @@
 
 use super::draw::{Drawing, MARGIN, NAME_AT, PADDING, PlacedEdge, PlacedNode, SMALL_SIZE, TOP};
 use super::width::width;
-use super::{Availability, Edge, EdgeKind, Graph, Node, NodeKind, Permission, describe};
+use super::{Availability, Edge, EdgeKind, Graph, Node, NodeKind, Permission, Steps, describe};
 use crate::text::Escaped;
 use std::fmt::{self, Write};
 
@@ -111,7 +111,7 @@ fn write_edge(
     let _ = write!(out, "<path class=\"edge {}{class}{far}\" d=\"", edge.kind.key());
     write_course(out, placed);
     out.push('"');
-    if matches!(edge.kind, EdgeKind::Calls | EdgeKind::DelegatesTo) && dense.is_none() {
+    if matches!(edge.kind, EdgeKind::Calls | EdgeKind::DelegatesTo | EdgeKind::Extends) && dense.is_none() {
         out.push_str(" marker-end=\"url(#graph-tip)\"");
     }
     if style == SvgStyle::Embedded {
@@ -165,7 +165,8 @@ fn write_node(
     let unknown = if node.availability == Availability::Known { "" } else { " unknown" };
     let link = (options.link)(node);
     let far = dense.unwrap_or_default();
-    let class = format!("node {}{problem}{unknown}{far}", node.kind.name());
+    let steps = node.steps.map_or_else(String::new, |steps| format!(" {}", steps.noun()));
+    let class = format!("node {}{steps}{problem}{unknown}{far}", node.kind.name());
     let _ = match &link {
         Some(link) => write!(out, "<a class=\"{class}\" href=\"{}\"", Escaped(link)),
         None => write!(out, "<g class=\"{class}\""),
@@ -179,7 +180,10 @@ fn write_node(
     }
     let radius = if node.is_agent() { height / 2 } else { 4 };
     let _ = write!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"{radius}\"/>");
-    write_sign(out, node.kind, x + 14, y + height / 2);
+    match node.steps {
+        Some(_) => write_steps_sign(out, x + 14, y + height / 2),
+        None => write_sign(out, node.kind, x + 14, y + height / 2),
+    }
     let baseline = y + height / 2 + 5;
     let _ = write!(out, "<text x=\"{}\" y=\"{baseline}\">{}</text>", x + NAME_AT, Escaped(label));
     if !remark.is_empty() {
@@ -214,6 +218,11 @@ fn write_data(out: &mut String, index: usize, node: &Node) {
     }
 }
 
+/// Draws the sign of a workflow: an arrow.
+fn write_steps_sign(out: &mut String, x: i32, y: i32) {
+    let _ = write!(out, "<path class=\"sign\" d=\"M{} {}h6v-3l5 4.5-5 4.5v-3h-6z\"/>", x - 5, y - 1);
+}
+
 /// Draws the sign of a kind, so that kinds differ not only by colour.
 fn write_sign(out: &mut String, kind: NodeKind, x: i32, y: i32) {
     let _ = match kind {
@@ -227,7 +236,12 @@ fn write_sign(out: &mut String, kind: NodeKind, x: i32, y: i32) {
 
 /// Returns what is known about a node, in lines.
 fn title(node: &Node) -> String {
-    let mut lines = vec![format!("{} {}", node.kind.name(), node.name)];
+    let mut lines = vec![format!("{} {}", node.steps.map_or(node.kind.name(), Steps::noun), node.name)];
+    lines.extend(node.steps.map(|Steps { count, people, .. }| match people {
+        0 => format!("{count} steps"),
+        1 => format!("{count} steps, 1 of which asks a person"),
+        _ => format!("{count} steps, {people} of which ask a person"),
+    }));
     let effect = node.effect.as_ref().map(|effect| format!("effect: {effect}"));
     let layer = node.layer.filter(|_| node.kind != NodeKind::Layer).map(|layer| format!("{layer} layer"));
     let facts: Vec<_> = [effect, layer, node.place.clone()].into_iter().flatten().collect();
@@ -260,6 +274,7 @@ impl Key {
             })
         };
         let entries = [
+            ("extends", "extends", has(EdgeKind::Extends, None)),
             ("delegates_to", "delegates to", has(EdgeKind::DelegatesTo, None)),
             ("calls", "calls: allowed", has(EdgeKind::Calls, Some("allow"))),
             ("calls ask", "calls: asks first", has(EdgeKind::Calls, Some("ask"))),

@@ -9,6 +9,7 @@ use crate::name::FullName;
 use crate::rule;
 use crate::types::compatibility::{ContractDifference, Incompatibility, check_compatible, check_exact};
 use crate::types::definition::{Definition, DefinitionError};
+use crate::types::signature::Signature;
 use indexmap::IndexSet;
 use patter_gram::Span;
 use std::borrow::Cow;
@@ -120,6 +121,8 @@ pub struct BindFailure {
     pub span: Span,
     /// The toolkit that has the tool, if it is not an element of the agent itself.
     pub toolkit: Option<String>,
+    /// The agent that it is inherited from, if it is not an element of the agent itself.
+    pub base: Option<String>,
     /// The reason.
     pub reason: UnboundReason,
 }
@@ -202,9 +205,10 @@ impl fmt::Display for BindFailure {
                 write!(f, "`{name}` is ambiguous: it is declared in {}", locations.join(" and "))
             }
         }?;
-        match &self.toolkit {
-            Some(toolkit) => write!(f, " (in the toolkit `{toolkit}`)"),
-            None => Ok(()),
+        match (&self.toolkit, &self.base) {
+            (Some(toolkit), _) => write!(f, " (in the toolkit `{toolkit}`)"),
+            (None, Some(base)) => write!(f, " (inherited from `{base}`)"),
+            (None, None) => Ok(()),
         }
     }
 }
@@ -269,20 +273,22 @@ pub fn bind_each<T: HasDefinition>(
     library: &Library<T>,
     mode: MatchMode,
 ) -> Vec<Result<Binding, BindFailure>> {
+    let agent = &project.complete(agent.clone());
     let scope = Scope::new(agent);
     let binder = Binder { project, scope, library, mode, records: Arc::new(project.records().clone()) };
     let bound = project.members(agent).into_iter().filter_map(|member| {
         let element = Element::cast(member.pattern)?;
         let name = element.name().unwrap_or_default().into_owned();
         let toolkit = member.toolkit_name().map(Cow::into_owned);
+        let base = member.base_name().map(Cow::into_owned);
         let target = binder.target(&element).and_then(|target| match target {
             Target::Agent { .. } if toolkit.is_some() => Err(UnboundReason::NotATool),
             target => Ok(target),
         });
-        let span = member.element().span();
+        let span = agent.pattern().map_or(member.element().span(), |pattern| member.span(pattern));
         Some(match target {
             Ok(target) => Ok(Binding { name, target }),
-            Err(reason) => Err(BindFailure { name, span, toolkit, reason }),
+            Err(reason) => Err(BindFailure { name, span, toolkit, base, reason }),
         })
     });
     bound.collect()
@@ -305,6 +311,7 @@ pub fn library_names(agents: impl IntoIterator<Item = Agent>, project: &Project)
         if !seen.insert((project.agent_file(&agent), agent.path().to_string())) {
             continue;
         }
+        let agent = project.complete(agent);
         let scope = Scope::new(&agent);
         for member in project.members(&agent) {
             match Element::cast(member.pattern) {
@@ -340,17 +347,16 @@ pub fn library_names(agents: impl IntoIterator<Item = Agent>, project: &Project)
 /// ```
 pub fn find_unbound<T: HasDefinition>(project: &Project, library: &Library<T>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in project.files().iter().enumerate() {
-        for agent in source.tree.walk().filter_map(Agent::cast) {
-            let Err(error) = bind(&agent, project, library, MatchMode::Compatible) else { continue };
-            for failure in error.failures {
-                let diagnostic = rule::UNBOUND_TOOL.at(failure.span, failure.to_string());
-                let diagnostic = match failure.hint() {
-                    Some(hint) => diagnostic.with_hint(hint),
-                    None => diagnostic,
-                };
-                findings.push(Finding { file, diagnostic });
-            }
+    for (file, agent) in project.all_agents() {
+        let Err(error) = bind(&agent, project, library, MatchMode::Compatible) else { continue };
+        // The agent that has the tool reports it, not those that inherit it.
+        for failure in error.failures.into_iter().filter(|failure| failure.base.is_none()) {
+            let diagnostic = rule::UNBOUND_TOOL.at(failure.span, failure.to_string());
+            let diagnostic = match failure.hint() {
+                Some(hint) => diagnostic.with_hint(hint),
+                None => diagnostic,
+            };
+            findings.push(Finding { file, diagnostic });
         }
     }
     findings
@@ -401,7 +407,7 @@ impl<T: HasDefinition> Binder<'_, T> {
     fn delegate(&self, agent: Agent) -> Result<Target, UnboundReason> {
         match agent.name().and_then(|name| self.library.sealed(&name)) {
             Some(entry) => Err(UnboundReason::Sealed { tool: entry.name.clone() }),
-            None => Ok(Target::Agent { agent: Box::new(agent) }),
+            None => Ok(Target::Agent { agent: Box::new(complete(agent, self.project, self.library)) }),
         }
     }
 
@@ -411,6 +417,34 @@ impl<T: HasDefinition> Binder<'_, T> {
         let mode = if spec.is_exact() { MatchMode::Exact } else { self.mode };
         check_match(&declared, entry, mode)?;
         Ok(Target::Tool { name: entry.name.clone(), declared: Box::new(declared) })
+    }
+}
+
+/// Returns an agent with what other declarations and the library say about it: the agents that it extends, and the tools that
+/// a pipe starts and ends with.
+pub(crate) fn complete<T: HasDefinition>(agent: Agent, project: &Project, library: &Library<T>) -> Agent {
+    let agent = project.complete(agent);
+    let Some((first, last)) = agent.pipe_ends() else { return agent };
+    let signature = |name: &str| {
+        let binder = Binder {
+            project,
+            scope: Scope::new(&agent),
+            library,
+            mode: MatchMode::Compatible,
+            records: Arc::new(project.records().clone()),
+        };
+        // A pipe does not call agents, and one that calls itself must not lead back here.
+        let is_agent = project.resolve(&binder.scope, name).iter().any(|one| one.kind == DeclarationKind::Agent);
+        match (!is_agent).then(|| binder.reference(name))? {
+            Ok(Target::Tool { declared, .. }) => Some(declared.signature),
+            _ => None,
+        }
+    };
+    match (signature(&first), signature(&last)) {
+        (Some(first), Some(last)) => {
+            agent.clone().with_signature(Signature { parameters: first.parameters, returns: last.returns })
+        }
+        _ => agent,
     }
 }
 

@@ -7,6 +7,7 @@
 mod bind;
 mod rules;
 
+pub(crate) use bind::complete;
 pub use bind::{
     BindError, BindFailure, Binding, HasDefinition, LibraryTool, MatchMode, Target, ToolFacts, UnboundReason, bind,
     bind_each, find_unbound, library_names,

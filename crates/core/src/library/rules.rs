@@ -146,6 +146,7 @@ pub fn find_unused_rules<T: HasDefinition>(project: &Project, library: &Library<
     let mut known = None;
     let mut findings = Vec::new();
     for (file, source) in project.files().iter().enumerate() {
+        // Only its own rules: the agents that it extends report theirs.
         for agent in source.tree.walk().filter_map(Agent::cast).filter(Agent::has_rules) {
             let known = known.get_or_insert_with(|| KnownTools::new(project, library));
             findings.extend(unused_rules(&agent, known).map(|diagnostic| Finding { file, diagnostic }));
@@ -165,6 +166,7 @@ pub(crate) fn first_unused_rule<T: HasDefinition>(
     let mut open = vec![agent.clone()];
     let mut seen = HashSet::new();
     while let Some(agent) = open.pop() {
+        let agent = project.complete(agent);
         let path = agent.path().to_string();
         if !seen.insert((path.clone(), agent.span())) {
             continue;
@@ -178,7 +180,9 @@ pub(crate) fn first_unused_rule<T: HasDefinition>(
             }
         }
         let scope = Scope::new(&agent);
-        let mut called: Vec<_> = agent.elements().filter_map(|element| delegate(&element, project, &scope)).collect();
+        let members = project.members(&agent);
+        let elements = members.iter().filter_map(|member| Element::cast(member.pattern));
+        let mut called: Vec<_> = elements.filter_map(|element| delegate(&element, project, &scope)).collect();
         called.reverse();
         open.extend(called);
     }

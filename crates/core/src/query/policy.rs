@@ -38,6 +38,8 @@ pub struct Policy {
     pub name: String,
     /// What must not be found.
     pub forbid: Query,
+    /// That, as it is written.
+    pub forbid_text: String,
     /// The reason, for those who break it.
     pub because: String,
     /// How bad it is to break it.
@@ -255,6 +257,7 @@ fn read_policy(
     let text = |key: &str| pattern.get(key).and_then(Syntax::read_text).filter(|text| !text.trim().is_empty());
     let forbid = text("forbid").ok_or_else(|| missing("forbid"))?;
     let because = text("because").ok_or_else(|| missing("because"))?;
+    let forbid_text = forbid.split_whitespace().collect::<Vec<_>>().join(" ");
     let forbid = Query::parse(&forbid, &PROJECT_SCHEMA).map_err(|_| missing("forbid"))?;
     let is_warning =
         matches!(pattern.value("level"), Some(Value::String(word) | Value::Symbol(word)) if word == "warning");
@@ -262,6 +265,7 @@ fn read_policy(
     let is_sealed = is_sealed(pattern) || set.is_some_and(is_sealed);
     Ok(Policy {
         forbid,
+        forbid_text,
         because: because.split_whitespace().collect::<Vec<_>>().join(" "),
         level: if is_warning { Severity::Warning } else { Severity::Error },
         layer,

@@ -3,7 +3,7 @@
 use super::{ApiError, ApiErrorKind};
 use crate::message::conversation::Usage;
 use crate::message::request::FinishReason;
-use crate::run::{FailureKind, Run, RunFailure, RunOutcome};
+use crate::run::{CallTarget, FailureKind, Run, RunFailure, RunOutcome};
 use crate::session::{Log, RunPath, WaitingCall, WaitingFor};
 use crate::types::definition::hash;
 use serde::Serialize;
@@ -52,9 +52,12 @@ pub struct Waiting {
     pub tool: String,
     /// The arguments.
     pub arguments: Json,
-    /// Why the call needs approval; `None` if the client executes the tool.
+    /// Why the call needs approval; `None` if the client executes the tool, or a person answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// What a person is asked, if it is a step of a workflow that a person performs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
     /// The hash of tool and arguments. An approval has to name it, so that it is about exactly this call.
     pub hash: String,
 }
@@ -133,6 +136,8 @@ impl Waiting {
             WaitingFor::Client => None,
         };
         let call = waiting.call;
+        let question = call.arguments.get("question").and_then(Json::as_str);
+        let question = question.filter(|_| call.target == CallTarget::Person).map(str::to_owned);
         Self {
             run: waiting.run.clone(),
             call_id: call.id.clone(),
@@ -140,12 +145,21 @@ impl Waiting {
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
             because,
+            question,
             hash: hash(format!("{}\0{}", call.tool, call.arguments).as_bytes()),
         }
     }
 
-    /// Returns one line that says what waits for approval, for clients that only show text.
+    /// Returns whether a person decides about it or answers it, and not the client that made the request.
+    pub fn is_for_people(&self) -> bool {
+        self.because.is_some() || self.question.is_some()
+    }
+
+    /// Returns one line that says what waits, for clients that only show text.
     pub fn line(&self) -> String {
-        format!("waiting for approval of `{}` with {}", self.tool, self.arguments)
+        match &self.question {
+            Some(question) => format!("waiting for an answer to `{}`: {question}", self.tool),
+            None => format!("waiting for approval of `{}` with {}", self.tool, self.arguments),
+        }
     }
 }

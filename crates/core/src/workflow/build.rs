@@ -86,6 +86,9 @@ fn accepted(callee: &Callee, records: &Records) -> Accepts {
                 (Some(one), None, _) | (None, None, [one]) => match one.ty.shape {
                     // An object may be the arguments or the one argument: what fits its type is that.
                     Shape::Object(_) | Shape::Record(_) if parameters.len() > 1 => Accepts::Fields,
+                    Shape::Text | Shape::Integer | Shape::Number | Shape::Boolean | Shape::Array(_) => {
+                        Accepts::ArgumentOrFields(one.name.clone())
+                    }
                     _ => Accepts::Argument(one.name.clone()),
                 },
                 _ => Accepts::Fields,

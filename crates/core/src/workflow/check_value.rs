@@ -171,7 +171,9 @@ impl ValueCheck<'_, '_> {
                     }
                 }
                 let names: Vec<_> = signature.parameters.iter().map(|field| field.name.as_str()).collect();
-                let message = format!("{source} passes {value}, which are not the arguments of `{name}`");
+                let accepted: Vec<_> =
+                    signature.parameters.iter().map(|field| format!("({}::{})", field.name, field.ty)).collect();
+                let message = format!("{source} passes {value}, but `{name}` takes {}", accepted.join("==>"));
                 let fields: Vec<_> = names.iter().map(|name| format!("{name}: \"{{…}}\"")).collect();
                 wrong(message, format!("name the arguments: `({name} {{ with: {{ {} }} }})`", fields.join(", ")))
             }

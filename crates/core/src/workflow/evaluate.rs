@@ -541,6 +541,7 @@ fn arguments(value: Json, accepts: &Accepts) -> Json {
     match accepts {
         Accepts::Text => json!({ "input": text_of(&value) }),
         Accepts::Fields => value,
-        Accepts::Argument(name) => json!({ name.as_str(): value }),
+        Accepts::ArgumentOrFields(_) if value.is_object() => value,
+        Accepts::Argument(name) | Accepts::ArgumentOrFields(name) => json!({ name.as_str(): value }),
     }
 }

@@ -80,6 +80,8 @@ pub enum Accepts {
     Fields,
     /// One value, as an argument with this name.
     Argument(String),
+    /// One value that is not an object, as an argument with this name, or an object, whose fields are the arguments.
+    ArgumentOrFields(String),
 }
 
 /// What a step is called with.
@@ -123,6 +125,13 @@ pub struct Condition {
 }
 
 impl Plan {
+    /// Makes the first step take the input of the workflow as its arguments, as the first tool of a pipe does.
+    pub(crate) fn pass_arguments(&mut self) {
+        if let Some(PlanStep { action: Action::Call { accepts, .. }, input: None, .. }) = self.steps.first_mut() {
+            *accepts = Accepts::Fields;
+        }
+    }
+
     /// Returns the steps at both ends of each edge.
     pub(super) fn edge_ends(&self) -> Vec<(usize, usize)> {
         self.edges.iter().map(|edge| (edge.from, edge.to)).collect()

@@ -31,7 +31,7 @@ impl Callee {
         let found = project.resolve(scope, name);
         let [candidate] = found.as_slice() else { return None };
         match candidate.kind {
-            DeclarationKind::Agent => Self::from_agent(&Agent::cast(candidate.pattern)?, project.records()),
+            DeclarationKind::Agent => Self::from_agent(&project.agent(candidate.pattern)?, project.records()),
             DeclarationKind::Tool | DeclarationKind::Implementation => {
                 let signature = ToolSpec::cast(candidate.pattern)?.signature(project.records()).ok()?;
                 Some(Callee::Tool { signature })
@@ -42,6 +42,10 @@ impl Callee {
 
     /// Returns what is known about an agent.
     pub(crate) fn from_agent(agent: &Agent, records: &Records) -> Option<Self> {
+        if agent.is_pipe() && agent.signature().is_none() {
+            // Only the library knows its tools.
+            return None;
+        }
         let takes = agent.takes(records).transpose().ok()?;
         let returns = agent.returns(records).transpose().ok()?;
         Some(Callee::Agent { takes, returns, is_workflow: agent.is_workflow() })

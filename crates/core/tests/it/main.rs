@@ -22,6 +22,7 @@ mod demo;
 mod differences;
 mod edits;
 mod experiments;
+mod extending;
 mod findings;
 #[path = "../../benches/fleet/mod.rs"]
 mod fleet;

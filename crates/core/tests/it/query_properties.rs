@@ -175,13 +175,20 @@ fn print(clauses: &[Clause], separator: &str) -> String {
 
 fn node() -> impl Strategy<Value = Node> {
     let name = proptest::option::weighted(0.7, 0..NAMES.len());
-    let label = proptest::option::weighted(0.3, prop::sample::select(vec!["Agent", "Tool"]));
+    let label = proptest::option::weighted(0.3, prop::sample::select(vec!["Agent", "Tool", "Step"]));
     let demand = proptest::option::weighted(0.25, 0..DEMANDS.len());
     (name, label, demand).prop_map(|(name, label, demand)| Node { name, label, demand })
 }
 
 fn arrow() -> impl Strategy<Value = Arrow> {
-    let relations = prop::sample::select(vec![vec!["may"], vec!["calls", "may"], vec![]]);
+    let relations = prop::sample::select(vec![
+        vec!["may"],
+        vec!["calls", "may"],
+        vec!["next"],
+        vec!["has_step", "runs"],
+        vec!["calls", "has_step", "next", "runs"],
+        vec![],
+    ]);
     let decision = proptest::option::weighted(0.3, prop::sample::select(vec!["allow", "ask"]));
     let hops = prop_oneof![
         3 => Just((1, Some(1))),
@@ -218,10 +225,10 @@ fn clauses() -> impl Strategy<Value = Vec<Clause>> {
 }
 
 fn graph() -> impl Strategy<Value = Plain> {
-    let vertex = (prop::sample::select(vec!["Agent", "Tool"]), proptest::option::weighted(0.8, 1..4_i64));
+    let vertex = (prop::sample::select(vec!["Agent", "Tool", "Step"]), proptest::option::weighted(0.8, 1..4_i64));
     prop::collection::vec(vertex, 1..6).prop_flat_map(|vertices| {
         let count = vertices.len();
-        let name = prop::sample::select(vec!["calls", "may"]);
+        let name = prop::sample::select(vec!["calls", "may", "has_step", "next", "runs", "extends"]);
         let decision = prop::sample::select(vec!["allow", "ask"]);
         let relations = prop::collection::vec((0..count, name, 0..count, decision), 0..10);
         relations.prop_map(move |relations| Plain { vertices: vertices.clone(), relations })

@@ -211,7 +211,7 @@ impl CallTask {
             return failed(message);
         }
         let compiled = match self.driver.compile_delegate(&self.compiled, &self.call.tool) {
-            Some(Ok(compiled)) => compiled,
+            Some(Ok(compiled)) => compiled.called_by(&self.compiled),
             Some(Err(error)) => return failed(error.to_string()),
             None => return failed(format!("there is no agent `{name}`")),
         };

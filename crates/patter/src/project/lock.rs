@@ -39,7 +39,7 @@ pub enum ProjectLockError {
     /// The lock is malformed or of another version.
     #[error(transparent)]
     Invalid(#[from] LockError),
-    /// The settings or the servers of the project are not as they were.
+    /// The settings, the servers or the policies of the project are not as they were.
     #[error("the project is not as `{LOCK_FILE}` records it")]
     Drift(Vec<Drift>),
 }
@@ -80,12 +80,13 @@ impl ProjectLock {
         &self.lock
     }
 
-    /// Checks the settings and the servers of the project.
+    /// Checks the settings, the servers and the policies of the project.
     pub fn check_project(&self, tools: &Tools) -> Result<(), ProjectLockError> {
         let current = lock_project(Some(&self.root), tools);
         let mut locked = Lock::default();
         locked.settings.clone_from(&self.lock.settings);
         locked.servers.clone_from(&self.lock.servers);
+        locked.policies.clone_from(&self.lock.policies);
         let drift = locked.drift(&current);
         if drift.is_empty() { Ok(()) } else { Err(ProjectLockError::Drift(drift)) }
     }
@@ -110,13 +111,14 @@ impl ProjectLock {
     }
 }
 
-/// Returns a lock with the settings and the servers of a project.
+/// Returns a lock with the settings, the servers and the policies of a project.
 pub fn lock_project(root: Option<&Path>, tools: &Tools) -> Lock {
     let mut lock = Lock::default();
     lock.settings = root.map(settings).unwrap_or_default();
     let folder = root.unwrap_or(Path::new("."));
     lock.servers =
         tools.server_configs().map(|(name, server, file)| locked_server(name, server, file, folder)).collect();
+    lock.add_policies(&tools.policies().policies);
     lock.sort();
     lock
 }

@@ -244,28 +244,33 @@ pub(super) async fn undo(
     Ok(json(&json!({"session": id, "message": message})))
 }
 
-/// Lists the calls of all sessions that wait for approval.
+/// Lists the calls of all sessions that wait for approval, and the questions that wait for a person.
 pub(super) async fn approvals(
     State(host): State<Arc<Host>>,
     Extension(access): Extension<Access>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Read)?;
-    let Some(store) = &host.store else { return Ok(json(&json!({"approvals": []}))) };
+    let Some(store) = &host.store else { return Ok(json(&json!({"approvals": [], "questions": []}))) };
     let listed = store.list_in_state(Some(SessionState::Waiting), MAX_LISTED).await;
     let expiry_ms = patter::text::milliseconds(host.settings.approval_expiry);
     let mut approvals = Vec::new();
+    let mut questions = Vec::new();
     for summary in listed.map_err(|error| api_error(&error.into()))? {
         if !access.may_reach(&summary.agent) {
             continue;
         }
         let Ok(stored) = store.read(&summary.id).await else { continue };
         let Ok(log) = Log::read(&stored.entries) else { continue };
-        for call in Waiting::all(&log).into_iter().filter(|call| call.because.is_some()) {
-            let expires_ms = summary.changed_ms.saturating_add(expiry_ms);
-            approvals.push(with(json!(call), json!({"session": summary.id, "expires_ms": expires_ms})));
+        for call in Waiting::all(&log) {
+            if call.question.is_some() {
+                questions.push(with(json!(call), json!({"session": summary.id})));
+            } else if call.because.is_some() {
+                let expires_ms = summary.changed_ms.saturating_add(expiry_ms);
+                approvals.push(with(json!(call), json!({"session": summary.id, "expires_ms": expires_ms})));
+            }
         }
     }
-    Ok(json(&json!({ "approvals": approvals })))
+    Ok(json(&json!({ "approvals": approvals, "questions": questions })))
 }
 
 /// Starts a turn, or leaves it to whichever server has time for it.

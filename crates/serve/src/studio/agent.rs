@@ -48,10 +48,7 @@ pub(super) async fn show(
 
 /// Finds an agent by its path, with the index of its file.
 fn find_agent(project: &Project, path: &str) -> Option<(usize, Agent)> {
-    let files = project.files().iter().enumerate();
-    let mut agents =
-        files.flat_map(|(file, source)| source.tree.walk().filter_map(Agent::cast).map(move |agent| (file, agent)));
-    agents.find(|(_, agent)| agent.path().to_string() == path)
+    project.all_agents().find(|(_, agent)| agent.path().to_string() == path)
 }
 
 /// A session of the agent, with its tokens and its cost, where they are known.

@@ -31,6 +31,11 @@ pub(super) fn show_callables(driver: &Driver, agent: &Agent) -> Html {
             Some(name) => row("Toolkit", &html!("<code>{}</code>", &*name)),
             None => Html::default(),
         };
+        let inherited = match member.base_name() {
+            Some(name) => row("Inherited from", &html!("<a href=\"{}\">{}</a>", agent_address(&name), &*name)),
+            None => Html::default(),
+        };
+        let toolkit = html!("{}{}", toolkit, inherited);
         let declared = row("Declared", &html!("{}", project.member_location(member)));
         let allowed = |name: &FullName| {
             let permissions = declared_permissions(agent, project, &toolkits, name);

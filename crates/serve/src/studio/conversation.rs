@@ -20,7 +20,7 @@ const MAX_SHOWN: usize = 20_000;
 pub(super) struct Scene<'s> {
     pub(super) session: &'s str,
     pub(super) prices: &'s Prices,
-    /// The calls that wait for an approval.
+    /// The calls that wait for an approval, and the questions that wait for an answer.
     pub(super) waiting: &'s [Waiting],
     /// What tools are bound to, by their name.
     pub(super) bindings: &'s BTreeMap<String, String>,
@@ -162,6 +162,7 @@ fn render_steps(scene: &Scene<'_>, steps: &[Step], path: &mut Vec<String>) -> Ht
 fn render_call(scene: &Scene<'_>, call: &CallView, path: &mut Vec<String>) -> Html {
     let waiting = scene.waiting.iter().find(|waiting| waiting.call_id == call.id && waiting.run == *path);
     let (state, name) = match (&call.outcome, waiting) {
+        (_, Some(waiting)) if waiting.question.is_some() => ("waiting", "needs an answer"),
         (_, Some(_)) => ("waiting", "needs approval"),
         (None, _) if call.steps.is_empty() && call.asked.is_some() => ("", "asked"),
         (None, _) => ("running", "running"),
@@ -234,8 +235,21 @@ fn data(scene: &Scene<'_>, entry: usize, name: &str, text: &str) -> Html {
     html!("<div><dt>{}</dt><dd><pre tabindex=\"0\">{}</pre>{}</dd></div>", name, shown, rest)
 }
 
-/// Renders the question whether a call may be made.
+/// Renders the question whether a call may be made, or the one that a workflow asks a person.
 pub(super) fn approval(session: &str, call: &Waiting) -> Html {
+    if let Some(question) = &call.question {
+        return html!(
+            "<form class=\"approval\" data-session=\"{}\" data-run=\"{}\" data-call=\"{}\" data-hash=\"{}\" data-result=\"{}\">\
+             <p class=\"question\">{}</p><label>Answer <textarea name=\"answer\" rows=\"2\" required></textarea></label>\
+             <div class=\"actions\"><button class=\"primary\" value=\"answer\">Answer</button></div></form>",
+            session,
+            serde_json::to_string(&call.run).unwrap_or_default(),
+            call.call_id,
+            call.hash,
+            patter_core::serve::ag_ui::call_id(&call.run, &call.call_id),
+            question
+        );
+    }
     html!(
         "<form class=\"approval\" data-session=\"{}\" data-run=\"{}\" data-call=\"{}\" data-hash=\"{}\" data-interrupt=\"{}\">\
          <p>{}</p><div class=\"actions\"><button class=\"primary\" value=\"approve\">Approve</button>\

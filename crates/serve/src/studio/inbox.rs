@@ -1,4 +1,4 @@
-//! The calls of all sessions that wait for an approval.
+//! The calls of all sessions that wait for an approval, and the questions that wait for an answer.
 
 use super::conversation::approval;
 use super::figures::time;
@@ -34,13 +34,13 @@ pub(super) async fn list(
             continue;
         }
         let Ok((_, log)) = host.read_session(&summary.id).await else { continue };
-        for call in Waiting::all(&log).into_iter().filter(|call| call.because.is_some()) {
+        for call in Waiting::all(&log).into_iter().filter(Waiting::is_for_people) {
             items.push(&item(&summary, &call));
         }
     }
     let list = if items.is_empty() {
         html!(
-            "<section class=\"empty\"><p>Nothing waits for you.</p><p class=\"quiet\">Calls that need an approval appear here, whatever session they are in.</p></section>"
+            "<section class=\"empty\"><p>Nothing waits for you.</p><p class=\"quiet\">Calls that need an approval and questions of workflows appear here, whatever session they are in.</p></section>"
         )
     } else {
         html!("<ul class=\"plain inbox\">{}</ul>", items)
@@ -53,13 +53,17 @@ pub(super) async fn list(
 fn item(summary: &SessionSummary, call: &Waiting) -> Html {
     html!(
         "<li><p><a href=\"/studio/talk/{}\">{}</a> <span class=\"quiet\">{} · {}</span></p>\
-         <p class=\"what\"><code>{}</code></p><pre tabindex=\"0\">{}</pre>{}</li>",
+         <p class=\"what\"><code>{}</code></p>{}{}</li>",
         path_segment(summary.id.as_str()),
         if summary.title.is_empty() { summary.id.as_str() } else { &summary.title },
         call.agent,
         time(summary.changed_ms),
         call.tool,
-        format!("{:#}", call.arguments),
+        if call.question.is_some() {
+            Html::default()
+        } else {
+            html!("<pre tabindex=\"0\">{}</pre>", format!("{:#}", call.arguments))
+        },
         approval(summary.id.as_str(), call)
     )
 }

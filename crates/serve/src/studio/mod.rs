@@ -13,6 +13,7 @@ mod conversation;
 mod view;
 mod source;
 mod project;
+mod query;
 mod callable;
 mod agent;
 mod tool;
@@ -46,6 +47,7 @@ pub(crate) fn routes() -> Router<Arc<Host>> {
     Router::new()
         .route("/", get(project::show))
         .route("/studio/map.svg", get(project::map))
+        .route("/studio/query", get(query::find))
         .route("/studio/agents/{name}", get(agent::show))
         .route("/studio/tools/{name}", get(tool::show))
         .route("/studio/edit/{path}", get(edit::show).post(edit::save))

@@ -64,7 +64,7 @@ fn body(view: &ProjectView, served: &BTreeSet<String>, sees_all: bool) -> Html {
          <div class=\"map\" id=\"map\" role=\"region\" tabindex=\"0\" aria-label=\"Map. Arrow keys move it, plus and minus zoom, 0 shows all of it.\">{}</div>\
          {}{}",
         graph.summary(),
-        filters(graph),
+        filters(graph, sees_all),
         Html::from_markup(view.map.clone()),
         agents(graph, served),
         if sees_all { problems(view) } else { Html::default() }
@@ -72,7 +72,7 @@ fn body(view: &ProjectView, served: &BTreeSet<String>, sees_all: bool) -> Html {
 }
 
 /// The controls of the map. They need JavaScript, and are hidden without it.
-fn filters(graph: &Graph) -> Html {
+fn filters(graph: &Graph, can_ask: bool) -> Html {
     let effects: BTreeSet<_> = graph.nodes().iter().filter_map(|node| node.effect.clone()).collect();
     let layers: BTreeSet<_> = graph.nodes().iter().filter_map(|node| node.layer).collect();
     let layers: Vec<_> = layers.into_iter().map(|layer| layer.name().to_owned()).collect();
@@ -81,13 +81,21 @@ fn filters(graph: &Graph) -> Html {
     let permissions: BTreeSet<_> = permissions.collect();
     html!(
         "<form class=\"filters\" id=\"filters\" role=\"search\" hidden>\
-         <label>Search<input type=\"search\" name=\"name\" autocomplete=\"off\" spellcheck=\"false\"></label>{}{}{}{}\
+         <label>Search<input type=\"search\" name=\"name\" autocomplete=\"off\" spellcheck=\"false\"></label>{}{}{}{}{}\
          <label class=\"check\"><input type=\"checkbox\" name=\"problems\"> Problems only</label>\
          <output id=\"found\" class=\"quiet\"></output>\
          <span class=\"actions\"><button type=\"button\" data-zoom=\"in\" aria-label=\"Zoom in\">+</button>\
          <button type=\"button\" data-zoom=\"out\" aria-label=\"Zoom out\">−</button>\
          <button type=\"button\" data-zoom=\"fit\">Fit</button>\
          <a class=\"button\" href=\"/studio/map.svg\" download>SVG</a></span></form>",
+        if can_ask {
+            html!(
+                "<label class=\"query\">Query<input type=\"search\" name=\"query\" autocomplete=\"off\" spellcheck=\"false\" \
+                 maxlength=\"4000\" placeholder=\"(a:Agent)-[:calls]-&gt;(t:Tool)\" aria-describedby=\"found\"></label>"
+            )
+        } else {
+            Html::default()
+        },
         choice("Effect", "effect", effects),
         choice("Permission", "permission", permissions),
         choice("Layer", "layer", layers),

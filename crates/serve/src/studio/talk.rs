@@ -188,7 +188,7 @@ fn render(
     let from = from.unwrap_or_else(|| count.saturating_sub(TURNS_SHOWN)).min(count);
     let activity = activity(host, summary, &transcript.log);
     let waiting = match activity {
-        Activity::Waiting => Waiting::all(&transcript.log).into_iter().filter(|call| call.because.is_some()).collect(),
+        Activity::Waiting => Waiting::all(&transcript.log).into_iter().filter(Waiting::is_for_people).collect(),
         _ => Vec::new(),
     };
     let bindings = bindings(host, access, transcript);

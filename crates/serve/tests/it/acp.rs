@@ -22,6 +22,8 @@ const AGENTS: &str = "
 [prude:Agent {instruction: 'Refuse.', model: 'scripted/FOLDER/prude.json'}]
 [busy:Agent {instruction: 'Work.', model: 'scripted/FOLDER/busy.json', maxTurns: 1} | look]
 [slow:Agent {instruction: 'Wait.', model: 'scripted/FOLDER/slow.json'} | look]
+[plain:Workflow {description: 'Looks and answers'} | (look)-->(done:Give {value: 'I have {look} it.'})]
+[asking:Workflow {description: 'Asks'} | (look)-->(sure:Human {question: 'Is it {look}?'})]
 ";
 
 /// A project, and what its tools did.
@@ -409,5 +411,23 @@ async fn sessions_are_listed_page_by_page() {
     assert_eq!(error["error"]["message"], "`cursor`: is not from this agent");
     let hidden = editor.call("session/load", json!({"sessionId": "s10", "cwd": "/", "mcpServers": []})).await;
     assert_eq!(hidden["error"]["code"], -32002);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn workflows_are_agents_of_editors() {
+    let office = Office::new().await;
+    let mut editor = office.connect();
+    let session = editor.open("plain").await;
+    assert_eq!(stop_reason(&editor.prompt(&session, "Go").await), "end_turn");
+    let updates = editor.updates();
+    assert!(updates.contains(&"tool_call_update completed".to_owned()), "the step is there: {updates:?}");
+    assert_eq!(updates.last().map(String::as_str), Some("agent_message_chunk I have seen it."));
+    // The protocol has no questions with a free answer: the turn ends with it, and it waits in the session.
+    let session = editor.open("asking").await;
+    let ended = editor.prompt(&session, "Go").await;
+    let message = "the session is waiting for an answer to `sure`: Is it seen?";
+    assert_eq!(ended["error"]["message"], message, "{ended}");
+    assert_eq!(office.state(&session).await, SessionState::Waiting);
     editor.leave().await;
 }

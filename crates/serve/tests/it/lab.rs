@@ -124,8 +124,23 @@ impl Lab {
         Self::configured(|_| {}, Some(tracer)).await
     }
 
-    async fn configured(change: impl FnOnce(&mut ServeSettings), tracer: Option<Tracer>) -> Self {
+    /// Starts a server with another file.
+    pub(crate) async fn with_file(text: &str, change: impl FnOnce(&mut ServeSettings), tracer: Option<Tracer>) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
+        let text = text.replace("FOLDER", &folder.path().display().to_string());
+        std::fs::write(folder.path().join("more.gram"), text).unwrap();
+        Self::in_folder(folder, change, tracer).await
+    }
+
+    async fn configured(change: impl FnOnce(&mut ServeSettings), tracer: Option<Tracer>) -> Self {
+        Self::in_folder(Arc::new(tempfile::tempdir().unwrap()), change, tracer).await
+    }
+
+    async fn in_folder(
+        folder: Arc<tempfile::TempDir>,
+        change: impl FnOnce(&mut ServeSettings),
+        tracer: Option<Tracer>,
+    ) -> Self {
         write_agents(folder.path());
         let mut settings = ServeSettings::default();
         settings.limits.disconnect_grace = Duration::from_millis(100);

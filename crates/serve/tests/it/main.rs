@@ -36,3 +36,4 @@ mod stopping;
 mod studio;
 mod traces;
 mod webhooks;
+mod workflows;

@@ -43,6 +43,16 @@ await scenario(async ({ open }) => {
   await page.getByRole("button", { name: "Fit" }).click();
   assert.deepEqual(await view(page), before);
 
+  // A query highlights what it finds; one that is wrong says so and dims nothing.
+  await page.getByLabel("Query").fill("(a:Agent { name: 'desk' })-[:calls]->(t:Tool { effect: 'reads' })");
+  await untilLit(page, ["desk", "shop/order"]);
+  assert.equal(await page.locator("#map .hit").count(), 2);
+  await page.getByLabel("Query").fill("(a:Agnt)");
+  await page.waitForFunction(() => document.querySelector("#found").textContent.includes("Agnt"));
+  assert.equal(await page.locator("#map .dim").count(), 0);
+  await page.getByLabel("Query").fill("");
+  await page.waitForFunction(() => document.querySelector("#found").textContent === "");
+
   // Filters.
   await page.locator("[name=effect]").selectOption("reads");
   await untilLit(page, ["desk", "shop/order"]);

@@ -351,7 +351,7 @@ impl<'s> Reader<'s> {
 
 /// Returns the label that the relations of a schema use for a vertex.
 fn kind(label: &str) -> &str {
-    if label == "Delegate" { "Agent" } else { label }
+    if matches!(label, "Delegate" | "Workflow" | "Pipe") { "Agent" } else { label }
 }
 
 /// Returns the properties that a vertex with some labels may have.

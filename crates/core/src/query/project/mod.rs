@@ -1,9 +1,11 @@
 //! The graph of a project.
 
+mod steps;
 mod vertex;
 
 use super::property_graph::{FilePlace, PropertyGraph, Relation, Vertex, VertexIndex};
 use crate::case::{Check, read_cases};
+use crate::declare::extends_span;
 use crate::declare::project::{Declaration, Finding, Project};
 use crate::declare::{Agent, DeclarationKind, Member, Toolkit};
 use crate::library::{
@@ -143,12 +145,10 @@ impl<'p, T: LibraryTool> Builder<'_, 'p, T> {
         let project = self.source.project;
         let mut found = Vec::new();
         let mut counts: HashMap<String, usize> = HashMap::new();
-        for (file, source) in project.files().iter().enumerate() {
-            for agent in source.tree.walk().filter_map(Agent::cast) {
-                let path = agent.path().to_string();
-                *counts.entry(path.clone()).or_default() += 1;
-                found.push((file, path, agent));
-            }
+        for (file, agent) in project.all_agents() {
+            let path = agent.path().to_string();
+            *counts.entry(path.clone()).or_default() += 1;
+            found.push((file, path, agent));
         }
         for (file, path, agent) in found {
             let is_unique = counts.get(&path) == Some(&1) && !path.is_empty();
@@ -161,6 +161,12 @@ impl<'p, T: LibraryTool> Builder<'_, 'p, T> {
             add_properties(&mut vertex, &agent);
             self.place(&mut vertex, file, agent.span());
             let index = self.graph.add(vertex);
+            if agent.is_workflow() {
+                self.graph.add_label(index, "Workflow");
+            }
+            if agent.is_pipe() {
+                self.graph.add_label(index, "Pipe");
+            }
             self.agents.insert((file, agent.span().start), (index, agent));
         }
         let agents: Vec<_> = self.agents.iter().map(|(key, (index, agent))| (*key, *index, agent.clone())).collect();
@@ -176,6 +182,7 @@ impl<'p, T: LibraryTool> Builder<'_, 'p, T> {
         if let Some(owner) = around.or_else(|| self.layer(Layer::Project)) {
             self.graph.relate(Relation::new(owner, "declares", index));
         }
+        self.add_base(index, agent);
         let own = agent.model().and_then(Result::ok).map(|model| (model, false));
         let fallbacks = agent.fallbacks().into_iter().filter_map(Result::ok).map(|model| (model, true));
         for (model, is_fallback) in own.into_iter().chain(fallbacks) {
@@ -196,17 +203,25 @@ impl<'p, T: LibraryTool> Builder<'_, 'p, T> {
         let rules: Vec<_> = rules.into_iter().map(|rule| self.toolkits.expand(rule)).collect();
         let bound = bind_each(agent, project, self.source.library, MatchMode::Compatible);
         let mut called = Vec::new();
+        let known = self.graph.relations().len();
         for (member, bound) in members.iter().zip(bound) {
-            let place = FilePlace { file, span: member.element().span() };
+            let span = agent.pattern().map_or(member.element().span(), |pattern| member.span(pattern));
+            let place = FilePlace { file, span };
             let toolkit = member.toolkit_name().map(Cow::into_owned);
+            let base = member.base_name().map(Cow::into_owned);
             let found = match bound {
-                Ok(binding) => self.add_call(index, &binding, toolkit, place),
+                Ok(binding) => self.add_call(index, &binding, (toolkit, base), place),
                 Err(failure) => self.add_unbound(index, &failure, place),
             };
             let Some((callee, name)) = found else { continue };
             self.add_decisions(index, callee, &name, &rules, place);
             called.push((callee, name));
         }
+        let own = self.graph.relations().get(known..).unwrap_or_default().iter();
+        let calls = own.filter(|relation| relation.name == "calls");
+        let callees = calls.filter_map(|call| Some((call.properties.get("as")?.as_str()?.to_owned(), call.to)));
+        let callees: HashMap<_, _> = callees.collect();
+        self.add_steps(index, file, agent, &callees);
         for (number, rule) in rules.iter().enumerate() {
             let id = format!("rule:{}#{number}", self.graph.vertex(index).map_or("", |vertex| vertex.id.as_str()));
             let vertex = rule_vertex(rule, id);
@@ -219,12 +234,24 @@ impl<'p, T: LibraryTool> Builder<'_, 'p, T> {
         }
     }
 
+    /// Adds the relation to the agent that an agent extends.
+    fn add_base(&mut self, index: VertexIndex, agent: &Agent) {
+        let Some(base) = agent.bases().next() else { return };
+        let file = self.source.project.file_of(base);
+        let found = file.and_then(|file| self.agents.get(&(file, base.span().start)));
+        if let (Some((base, _)), Some(own)) = (found, agent.pattern()) {
+            let file = self.source.project.file_of(own);
+            let place = file.map(|file| FilePlace { file, span: extends_span(own) });
+            self.graph.relate(Relation { place, ..Relation::new(index, "extends", *base) });
+        }
+    }
+
     /// Adds a call, and returns what is called, with the name that rules are about.
     fn add_call(
         &mut self,
         agent: VertexIndex,
         binding: &Binding,
-        toolkit: Option<String>,
+        (toolkit, base): (Option<String>, Option<String>),
         place: FilePlace,
     ) -> Option<(VertexIndex, FullName)> {
         let project = self.source.project;
@@ -241,7 +268,7 @@ impl<'p, T: LibraryTool> Builder<'_, 'p, T> {
             place: Some(place),
             ..Relation::new(agent, relation, callee).with("as", binding.name.as_str())
         };
-        self.graph.relate(called("calls").with("toolkit", toolkit));
+        self.graph.relate(called("calls").with("toolkit", toolkit).with("inherited", base));
         if is_agent {
             self.graph.relate(called("delegates_to"));
             if agent != callee {

@@ -6,7 +6,7 @@ use crate::library::{Entry, LibraryTool, Sealing};
 use crate::permission::{Decision, Rule};
 use crate::query::property_graph::{FilePlace, Vertex};
 use crate::types::signature::value_to_json;
-use patter_gram::{Pattern, Syntax, Value};
+use patter_gram::{Syntax, Value};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub(super) fn rule_vertex(rule: &Rule, id: String) -> Vertex {
 
 /// Adds the properties of an agent as they are declared. Durations are numbers of seconds.
 pub(super) fn add_properties(vertex: &mut Vertex, agent: &Agent) {
-    for property in agent.pattern().into_iter().flat_map(Pattern::properties) {
+    for property in agent.properties() {
         let key = property.key();
         if key == "name" || [Decision::Allow, Decision::Ask, Decision::Deny].iter().any(|it| it.name() == key) {
             continue;

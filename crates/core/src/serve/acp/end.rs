@@ -71,7 +71,10 @@ pub fn stop_reason(end: &TurnEnd) -> Result<StopReason, RpcError> {
         },
         TurnOutcome::Waiting(calls) => {
             let tool = calls.first().map(|call| call.tool.as_str()).unwrap_or_default();
-            let message = format!("the session waits for a result of `{tool}`, a tool of another client");
+            let message = match calls.iter().find(|call| call.question.is_some()) {
+                Some(question) => format!("the session is {}", question.line()),
+                None => format!("the session waits for a result of `{tool}`, a tool of another client"),
+            };
             Err(ApiError::new(ApiErrorKind::Busy, message).into())
         }
     }

@@ -1,9 +1,11 @@
 //! Tests of workflows.
 
+mod asked;
 mod bound;
 mod deadlock;
 mod graphs;
 mod input;
+mod pipes;
 mod plan;
 mod random;
 mod runs;

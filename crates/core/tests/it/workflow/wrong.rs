@@ -125,7 +125,7 @@ fn routes() {
 fn types() {
     check_one("[w:Workflow | (count)-->(flag)]", "P169", "-->", "`count` passes Int");
     check_one("[w:Workflow | (writer)-->(clerk)]", "P169", "-->", "`clerk` takes Ticket");
-    check_one("[w:Workflow | (search)]", "P169", "search", "not the arguments of `search`");
+    check_one("[w:Workflow | (search)]", "P169", "search", "`search` takes (query::Text)==>(limit::Int)");
     check_one("[w:Workflow | (writer)-->(search {ask: '{writer}'})]", "P169", "'{writer}'", "`ask` is a text");
     check_one("[w:Workflow | (search {with: {query: 'a', limt: '{takes}'}})]", "P169", "'{takes}'", "takes no `limt`");
     check_one("[w:Workflow | (search {with: {query: 'a'}})]", "P169", "{query: 'a'}", "needs `limit`");

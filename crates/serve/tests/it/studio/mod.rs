@@ -64,6 +64,13 @@ async fn people_talk_to_agents() {
 }
 
 #[tokio::test]
+async fn people_answer_the_questions_of_workflows() {
+    let Some(packages) = packages() else { return };
+    let lab = Lab::with_file(crate::workflows::WORKFLOWS, |_| {}, None).await;
+    play(&lab, &packages, "question", &[]).await;
+}
+
+#[tokio::test]
 async fn people_attach_files() {
     let Some(packages) = packages() else { return };
     play(&Lab::new().await, &packages, "attach", &[]).await;
