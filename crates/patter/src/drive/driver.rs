@@ -40,6 +40,8 @@ pub struct Driver {
     pub(super) tracer: Option<SessionTracer>,
     /// Cancelled when runs have to stop before their next step.
     pub(super) pause: Option<CancellationToken>,
+    /// Whether runs stop after one step.
+    pub(super) is_stepwise: bool,
     /// Contents of attachments that the journal does not have.
     pub(super) attachments: AttachmentContents,
     pub(super) prices: Prices,
@@ -97,6 +99,7 @@ impl Driver {
             journal: None,
             tracer: None,
             pause: None,
+            is_stepwise: false,
             attachments: AttachmentContents::default(),
             prices: Prices::builtin(),
             account: None,
@@ -198,6 +201,15 @@ impl Driver {
     #[must_use]
     pub fn with_pause(mut self, pause: CancellationToken) -> Self {
         self.pause = Some(pause);
+        self
+    }
+
+    /// Stops runs after one step: a reply of the model, or the results of the calls that it requested, which are made at the
+    /// same time. Called agents take one step, too. The runs are unfinished until somebody has resumed them often enough, in
+    /// this process or in another.
+    #[must_use]
+    pub fn with_single_steps(mut self) -> Self {
+        self.is_stepwise = true;
         self
     }
 

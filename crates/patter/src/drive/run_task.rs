@@ -77,6 +77,8 @@ pub(super) struct RunTask<'d> {
     undecided: HashSet<String>,
     /// Whether it called agents whose runs are suspended.
     has_suspended_calls: bool,
+    /// Whether it called the model or made calls.
+    has_stepped: bool,
     /// The conversations of the agents that a workflow called, by call, for those that continue them.
     conversations: Arc<Mutex<HashMap<String, Conversation>>>,
 }
@@ -121,6 +123,7 @@ impl<'d> RunTask<'d> {
             sampled: SampledTotal::default(),
             undecided: HashSet::new(),
             has_suspended_calls: false,
+            has_stepped: false,
             conversations: Arc::default(),
         }
     }
@@ -188,16 +191,18 @@ impl<'d> RunTask<'d> {
     async fn perform_steps(&mut self) {
         let mut running = FuturesUnordered::new();
         for call in self.interrupted_calls().await {
+            self.has_stepped = true;
             running.push(self.call_task(call).run());
         }
         loop {
-            let is_paused = self.driver.pause.as_ref().is_some_and(CancellationToken::is_cancelled);
+            let is_paused = self.is_paused();
             // That calls start is saved together with the reply that requests them.
             if !is_paused
                 && let NextStep::CallTools(calls) = self.next_step()
                 && !calls.is_empty()
             {
                 if self.announce_start(&calls).await.is_ok() {
+                    self.has_stepped = true;
                     running.extend(calls.into_iter().map(|call| self.call_task(call).run()));
                 }
                 continue;
@@ -212,7 +217,10 @@ impl<'d> RunTask<'d> {
             match self.next_step() {
                 NextStep::Done => break,
                 _ if is_paused && running.is_empty() => break,
-                NextStep::CallModel => self.call_model().await,
+                NextStep::CallModel => {
+                    self.has_stepped = true;
+                    self.call_model().await;
+                }
                 NextStep::Compact => self.compact().await,
                 NextStep::Plan => self.plan(),
                 NextStep::AskPerson(call) => self.ask_person(&call, &mut running).await,
@@ -230,6 +238,12 @@ impl<'d> RunTask<'d> {
                 NextStep::Ask(call, because) => self.ask(&call, &because, &mut running).await,
             }
         }
+    }
+
+    /// Returns whether the run has to stop before its next step.
+    fn is_paused(&self) -> bool {
+        let is_paused = self.driver.pause.as_ref().is_some_and(CancellationToken::is_cancelled);
+        is_paused || (self.driver.is_stepwise && self.has_stepped)
     }
 
     /// Saves that calls start before they do, so that they are known after a crash.

@@ -238,3 +238,36 @@ async fn waiting_runs_can_be_cancelled() {
     drop(session);
     assert_eq!(shop.state().await, SessionState::Idle);
 }
+
+#[tokio::test]
+async fn runs_take_one_step_at_a_time() {
+    let shop = Shop::new();
+    let stop = CancellationToken::new();
+    let stepwise = |session: Session| session.with_driver(|driver| driver.with_approver(Nobody).with_single_steps());
+    let mut session = stepwise(shop.create("boss").await);
+    // The boss calls the clerk and looks; the clerk looks, and asks for two payments.
+    assert_eq!(session.say("Go", &stop).await.unwrap().outcome(), None);
+    assert_eq!(shop.counts(), (0, 0), "the model replied, and no call was made");
+    let mut counts = Vec::new();
+    let mut entries = session.read_log(|log| log.entry_count());
+    drop(session);
+    loop {
+        // Each step is taken by another process.
+        let mut session = stepwise(shop.reopen("boss").await);
+        let run = session.resume(&stop).await.unwrap();
+        counts.push(shop.counts());
+        if let Some((path, call)) = call_ids(&session).first().filter(|_| session.read_log(|log| log.is_waiting())) {
+            session.answer(path, call, CallAnswer::Approve).await.unwrap();
+        }
+        let now = session.read_log(|log| log.entry_count());
+        assert!(now > entries, "each step is saved");
+        entries = now;
+        if run.outcome().is_some() {
+            assert_eq!(answer_of(&run), Some("Done."));
+            break;
+        }
+    }
+    // The look of the boss and a reply of the clerk; the look of the clerk; a payment; another; a reply of each.
+    assert_eq!(counts, [(0, 1), (0, 2), (1, 2), (2, 2), (2, 2), (2, 2)]);
+    assert_eq!(shop.state().await, SessionState::Idle);
+}

@@ -1,0 +1,36 @@
+//! Hosts the sessions of agents on [Restate](https://restate.dev).
+//!
+//! A session is a virtual object, `Session`, whose key is the id of the session. Restate decides who takes a step and when,
+//! repeats it if a worker is gone, and keeps timers. The log of the session in the store stays the only record of what
+//! happened: the journal of Restate has the number of entries after each step, and nothing else. A step that is repeated
+//! finds its entries in the log, and returns their number.
+
+mod failure;
+mod progress;
+mod worker;
+mod step;
+mod session;
+mod register;
+mod host;
+mod listen;
+
+pub use failure::Failure;
+pub use host::{HostError, HostOptions, HostedProject};
+pub use listen::serve;
+pub use progress::{Progress, RunState};
+pub use register::{OnConflict, RegisterError, register};
+pub use session::Session;
+pub use step::{SessionStep, StepRequest, Steps};
+pub use worker::Worker;
+
+use restate_sdk::endpoint::Endpoint;
+use std::sync::Arc;
+
+/// Returns the endpoint that Restate calls. With a public key, it accepts only requests that the owner of the key signed.
+pub fn endpoint(steps: &Arc<Steps>, identity_key: Option<&str>) -> Result<Endpoint, String> {
+    let builder = Endpoint::builder().bind(Session::new(steps)).bind(SessionStep::new(Arc::clone(steps)));
+    match identity_key {
+        Some(key) => Ok(builder.identity_key(key).map_err(|error| error.to_string())?.build()),
+        None => Ok(builder.build()),
+    }
+}

@@ -1,0 +1,102 @@
+//! Workers and Restate are killed, stopped and continued while they work.
+//!
+//! `PATTER_BATTERY` sets how many sessions there are; the default keeps the tests short.
+
+use crate::database::Database;
+use crate::shop::Shop;
+use patter::session::Log;
+use std::thread;
+use std::time::Duration;
+
+const WORKERS: usize = 3;
+
+fn sessions() -> usize {
+    std::env::var("PATTER_BATTERY").ok().and_then(|count| count.parse().ok()).unwrap_or(36)
+}
+
+/// What happens to the servers.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// A worker is killed, and another one started.
+    Kill,
+    /// A worker is stopped for longer than Restate waits for it, and continues then.
+    Pause,
+    /// A worker is asked to stop, and another one started.
+    Stop,
+    /// Restate is killed, and started again.
+    KillRestate,
+}
+
+fn suffer(shop: &mut Shop, fault: Fault, worker: usize) {
+    match fault {
+        Fault::Kill => {
+            shop.workers[worker].signal("-KILL");
+            shop.replace_worker(worker);
+        }
+        Fault::Stop => {
+            shop.workers[worker].signal("-TERM");
+            shop.replace_worker(worker);
+        }
+        Fault::Pause => {
+            shop.workers[worker].signal("-STOP");
+            thread::sleep(Duration::from_secs(4));
+            shop.workers[worker].signal("-CONT");
+        }
+        Fault::KillRestate => shop.restate.restart(),
+    }
+}
+
+/// Checks what happened to an order. Returns how many of its calls have a result that nobody knows.
+fn check(shop: &Shop, order: &str) -> usize {
+    let log = shop.wait_for(order, |log: &Log| log.open_run().is_none() && log.last_run().is_some());
+    assert_eq!(log.turns().len(), 1, "{order}: the message was accepted once");
+    let done = shop.world.order(order);
+    let text = log.last_run().unwrap().response().content.clone();
+    let known: usize = text.split(' ').next().and_then(|known| known.parse().ok()).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(text, format!("{known} of 3 {order}"));
+    // A call whose result did not arrive is not made again: the model learns that nobody knows. Only `look` may be repeated.
+    for tool in ["pay", "ship"] {
+        assert!(done.calls(tool) <= 1, "{order}: {tool} {done:?}");
+    }
+    for (tool, keys) in &done.keys {
+        assert_eq!(keys.len(), 1, "{order}: each attempt of {tool} has the same key, {keys:?}");
+    }
+    let made = ["pay", "look", "ship"].into_iter().filter(|tool| done.calls(tool) > 0).count();
+    assert!(known <= made, "{order}: a result that is known was made, {text} {done:?}");
+    // A reply that was saved is not requested again: whoever takes the next step knows at least as much.
+    assert!(done.results.is_sorted(), "{order}: {:?}", done.results);
+    assert!(done.results.ends_with(&[3]), "{order}: {:?}", done.results);
+    3 - known
+}
+
+fn battery(mut shop: Shop, faults: &[Fault]) {
+    let count = sessions();
+    let mut next = 0;
+    for number in 0..count {
+        shop.send("clerk", &format!("order{number}"));
+        if number % 3 == 2 {
+            // The moment differs each time: before, in and after each step.
+            thread::sleep(Duration::from_millis(u64::try_from(number * 37 % 260).unwrap()));
+            suffer(&mut shop, faults[next % faults.len()], next % WORKERS);
+            next += 1;
+        }
+    }
+    let unknown: usize = (0..count).map(|number| check(&shop, &format!("order{number}"))).sum();
+    eprintln!("{count} orders, {next} faults, {unknown} results that nobody knows; nothing was lost or done twice");
+    assert!(unknown < count);
+}
+
+const FAULTS: [Fault; 4] = [Fault::Kill, Fault::KillRestate, Fault::Pause, Fault::Stop];
+
+#[test]
+fn workers_with_a_file_lose_and_repeat_nothing() {
+    let Some(shop) = Shop::open(WORKERS, None, &[]) else { return };
+    battery(shop, &FAULTS);
+}
+
+#[test]
+fn workers_with_a_database_lose_and_repeat_nothing() {
+    let Some(database) = Database::start() else { return };
+    let Some(shop) = Shop::open(WORKERS, Some(database.url()), &[]) else { return };
+    battery(shop, &FAULTS);
+}
