@@ -11,7 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// The time that processes of tools have to exit when the program ends.
 const GRACE: Duration = Duration::from_secs(3);
@@ -36,13 +39,7 @@ fn main() -> ExitCode {
     patter::launch::run_if_launched();
     patter::launch::forbid_inspection();
     let options = Options::parse();
-    let level = match options.verbose {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
-    };
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_max_level(level).init();
+    start_logging(options.verbose);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&Problem::new(error)),
@@ -51,6 +48,19 @@ fn main() -> ExitCode {
     runtime.block_on(end_processes(GRACE));
     runtime.shutdown_timeout(Duration::from_millis(500));
     result.map_or_else(|problem| report(&problem), |()| ExitCode::SUCCESS)
+}
+
+/// Logs to stderr. The SDK warns whenever an invocation is suspended, which happens all the time.
+fn start_logging(verbosity: u8) {
+    let (own, sdk) = match verbosity {
+        0 => (LevelFilter::WARN, LevelFilter::ERROR),
+        1 => (LevelFilter::INFO, LevelFilter::WARN),
+        2 => (LevelFilter::DEBUG, LevelFilter::INFO),
+        _ => (LevelFilter::TRACE, LevelFilter::DEBUG),
+    };
+    let filter = Targets::new().with_default(own).with_target("restate_sdk", sdk);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    tracing_subscriber::registry().with(layer.with_filter(filter)).init();
 }
 
 fn report(problem: &Problem) -> ExitCode {

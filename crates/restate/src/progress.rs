@@ -52,4 +52,9 @@ impl Progress {
     pub fn is_past(self, entries: u64) -> bool {
         self.entries > entries
     }
+
+    /// Returns whether the step was taken that follows on so many entries, or none can be.
+    pub fn is_next_after(self, entries: u64) -> bool {
+        self.is_past(entries) || self.state != RunState::Running
+    }
 }

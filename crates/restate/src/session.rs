@@ -102,10 +102,8 @@ impl Session {
             let _ = turn.attach::<Json<Value>>().await;
         }
         let worker = Arc::clone(&self.worker);
-        let session = id.clone();
-        let abandon = ctx.run(move || async move { Ok(Json(worker.abandon(&session, turn.as_deref()).await?)) });
-        abandon.name("abandon").await?;
-        Ok(Json(self.worker.reply(&id).await?))
+        let abandon = ctx.run(move || async move { Ok(Json(worker.abandon(&id, turn.as_deref()).await?)) });
+        Ok(abandon.name("abandon").await?)
     }
 
     /// Returns the entries of the log from a number on, and the calls that wait: `{"after": 0}`.
@@ -120,8 +118,9 @@ impl Session {
             None => 0,
             Some(after) => after.as_u64().ok_or_else(|| Failure::invalid("`after` is not a number of entries"))?,
         };
-        // What a session contains stays in its log, so this is not a part of the journal.
-        Ok(Json(self.worker.read(&id, after).await?))
+        let worker = Arc::clone(&self.worker);
+        let read = ctx.run(move || async move { Ok(Json(worker.read(&id, after).await?)) });
+        Ok(read.name("read").await?)
     }
 }
 
@@ -139,8 +138,10 @@ impl Session {
                 RunState::Ended => break,
                 RunState::Running => {
                     let request = StepRequest { session: id.to_string(), entries };
-                    let step = ctx.service_client::<SessionStepClient>().perform(Json(request));
-                    step.call().await.map(|Json(progress)| progress)
+                    match ctx.service_client::<SessionStepClient>().perform(Json(request)).call().await {
+                        Ok(()) => self.look(ctx, id).await,
+                        Err(error) => Err(error),
+                    }
                 }
                 RunState::Waiting { expires_in_ms } => self.wait(ctx, id, entries, expires_in_ms).await,
             };

@@ -1,7 +1,7 @@
 //! A worker: reads sessions from the store, takes steps in them, and writes what happened to their logs.
 
 use crate::failure::Failure;
-use crate::progress::{Progress, RunState};
+use crate::progress::Progress;
 use patter::drive::{ApprovalAnswer, Approver, Driver, now_ms};
 use patter::live::LiveProject;
 use patter::message::conversation::ToolOutcome;
@@ -103,7 +103,7 @@ impl Worker {
     ) -> Result<Progress, Failure> {
         let session = self.open(id).await.map_err(|error| Failure::of_run(&error))?;
         let before = self.progress(&session);
-        if before.is_past(entries) || before.state != RunState::Running {
+        if before.is_next_after(entries) {
             return Ok(before);
         }
         let mut session = self.configured(session, None);
@@ -157,23 +157,21 @@ impl Worker {
         self.saved_progress(&session)
     }
 
-    /// Ends the run of a session, unless it was started by another request than this one.
-    pub async fn abandon(&self, id: &SessionId, key: Option<&str>) -> Result<Progress, Failure> {
+    /// Ends the run of a session, unless it was started by another request than this one. Returns how the last run ended.
+    pub async fn abandon(&self, id: &SessionId, key: Option<&str>) -> Result<Json, Failure> {
         let mut session = self.open(id).await.map_err(|error| Failure::of_request(&error))?;
         let is_meant =
             session.read_log(|log| log.open_run().is_some() && key.is_none_or(|key| log.last_request() == Some(key)));
         if is_meant {
             session.abandon().await.map_err(|error| Failure::of_run(&error))?;
         }
-        self.saved_progress(&session)
+        self.saved_progress(&session)?;
+        session.read_log(|log| reply(id, log))
     }
 
     /// Returns how the last run of a session ended.
     pub async fn reply(&self, id: &SessionId) -> Result<Json, Failure> {
-        let log = self.log(id).await?;
-        let run = log.open_run().or(log.last_run());
-        let run = run.ok_or_else(|| Failure::conflict(format!("the session `{id}` has no run")))?;
-        Ok(turn_json(Some(id.as_str()), &TurnEnd::new(run, &log)))
+        reply(id, &self.log(id).await?)
     }
 
     /// Returns a session with its entries from a number on, up to a limit.
@@ -249,6 +247,12 @@ impl Worker {
             None => Ok(self.progress(session)),
         }
     }
+}
+
+fn reply(id: &SessionId, log: &Log) -> Result<Json, Failure> {
+    let run = log.open_run().or(log.last_run());
+    let run = run.ok_or_else(|| Failure::conflict(format!("the session `{id}` has no run")))?;
+    Ok(turn_json(Some(id.as_str()), &TurnEnd::new(run, log)))
 }
 
 /// Returns the answers to the calls that nobody answered in time: the questions whose own time is up, or else all approvals.

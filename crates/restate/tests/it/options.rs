@@ -16,9 +16,12 @@ fn refused(folder: &std::path::Path, options: &[&str]) -> String {
 fn what_cannot_work_is_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    assert!(refused(path, &[]).contains("there are no agents to host"));
+    assert_eq!(refused(path, &[]), "error: no *.gram files in `.`\n");
+    fs::write(path.join("a.gram"), "// Nothing yet.\n").unwrap();
+    assert!(refused(path, &[]).contains("error: there are no agents to host\nhint: name a file with agents"));
     fs::write(path.join("a.gram"), "[hi:Agent {instruction: 'Greet.', model: 'demo'} | sayHello, list]\n").unwrap();
-    assert!(refused(path, &[]).contains("`list`"));
+    let unbound = refused(path, &[]);
+    assert!(unbound.contains("`list`"), "{unbound}");
     fs::write(path.join("a.gram"), "[hi:Agent {instruction: 'Greet.', model: 'demo'} | sayHello]\n").unwrap();
     let open = refused(path, &["--listen", "0.0.0.0:0"]);
     assert!(open.contains("error: 0.0.0.0:0 can be reached from other machines"), "{open}");

@@ -19,7 +19,9 @@ pub(crate) fn post(port: u16, path: &str, key: Option<&str>, body: Option<&Json>
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(90)))?;
-    let head = format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{kind}{key}Connection: close\r\n");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n{kind}{key}Connection: close\r\n"
+    );
     stream.write_all(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
     read_response(&mut stream)
 }
