@@ -22,12 +22,18 @@ nextest *args:
 fmt:
     cargo fmt --all
     cargo fmt --manifest-path bench/peers/Cargo.toml
+    cargo fmt --manifest-path crates/restate/Cargo.toml
     cargo fmt --manifest-path fuzz/Cargo.toml
 
 # Run clippy with warnings denied
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     cargo clippy --manifest-path bench/peers/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}" --all-targets --locked -- -D warnings
+    cargo clippy --manifest-path crates/restate/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}" --all-targets --locked -- -D warnings
+
+# Test the worker for Restate, with a real server
+test-restate *args:
+    cargo test --manifest-path crates/restate/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}" --locked {{ args }}
 
 # Compare the CPU cost of a turn with a hand-written loop (see bench/README.md)
 bench *args:

@@ -16,19 +16,23 @@ mod listen;
 
 pub use failure::Failure;
 pub use host::{HostError, HostOptions, HostedProject};
-pub use listen::serve;
+pub use listen::{ListenSettings, serve};
 pub use progress::{Progress, RunState};
 pub use register::{OnConflict, RegisterError, register};
 pub use session::Session;
 pub use step::{SessionStep, StepRequest, Steps};
 pub use worker::Worker;
 
-use restate_sdk::endpoint::Endpoint;
+use restate_sdk::endpoint::{Endpoint, ServiceOptions};
+use restate_sdk::service::IntoServiceDefinition;
 use std::sync::Arc;
 
 /// Returns the endpoint that Restate calls. With a public key, it accepts only requests that the owner of the key signed.
 pub fn endpoint(steps: &Arc<Steps>, identity_key: Option<&str>) -> Result<Endpoint, String> {
-    let builder = Endpoint::builder().bind(Session::new(steps)).bind(SessionStep::new(Arc::clone(steps)));
+    let options = ServiceOptions::new().metadata(register::VERSION, register::CURRENT);
+    let session = Session::new(steps).into_service_definition().options(options.clone());
+    let step = SessionStep::new(Arc::clone(steps)).into_service_definition().options(options);
+    let builder = Endpoint::builder().bind(session).bind(step);
     match identity_key {
         Some(key) => Ok(builder.identity_key(key).map_err(|error| error.to_string())?.build()),
         None => Ok(builder.build()),

@@ -5,7 +5,10 @@ mod options;
 use clap::Parser;
 use options::Options;
 use patter::tool::{CancellationToken, end_processes};
-use patter_restate::{HostOptions, HostedProject, OnConflict, Steps, Worker, endpoint, register, serve};
+use patter_restate::{
+    HostOptions, HostedProject, ListenSettings, OnConflict, Steps, Worker, endpoint, register, serve,
+};
+use std::fmt::Display;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +29,7 @@ struct Problem {
 }
 
 impl Problem {
-    fn new(message: impl ToString) -> Self {
+    fn new(message: impl Display) -> Self {
         Self { message: message.to_string(), hint: None }
     }
 
@@ -100,7 +103,11 @@ async fn run(options: Options) -> Result<(), Problem> {
     let address = listener.local_addr().map_err(Problem::new)?;
     let stop = stop_on_signals().map_err(Problem::new)?;
     eprintln!("serving sessions to Restate at http://{address}");
-    let served = serve(listener, endpoint, &steps, options.drain_timeout, &stop);
+    let settings = ListenSettings {
+        streams_per_connection: options.streams_per_connection.get(),
+        drain_timeout: options.drain_timeout,
+    };
+    let served = serve(listener, endpoint, &steps, settings, &stop);
     let registered = async {
         let Some(admin) = &options.register else { return Ok(()) };
         let workers = options.advertised(address).map_err(Problem::new)?;

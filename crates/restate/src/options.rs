@@ -1,12 +1,12 @@
 //! The command line.
 
 use clap::Parser;
+use patter::http::Url;
 use patter::live::LiveProject;
 use patter::store::{StoreError, StoreLocation};
 use patter::text::parse_duration;
-use reqwest::Url;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -62,6 +62,10 @@ pub(crate) struct Options {
     /// Steps that this worker takes at a time
     #[arg(long, value_name = "COUNT", default_value = "64")]
     pub(crate) max_steps: NonZeroUsize,
+
+    /// Invocations per connection: Restate opens another connection for more, which a load balancer may pass to another worker
+    #[arg(long, value_name = "COUNT", default_value = "16")]
+    pub(crate) streams_per_connection: NonZeroU32,
 
     /// Wait this long for steps under way when the worker stops
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]

@@ -1,5 +1,6 @@
 //! One address for several workers, as a load balancer has.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +11,8 @@ use std::thread;
 pub(crate) struct Balancer {
     pub(crate) port: u16,
     workers: Arc<Mutex<Vec<u16>>>,
+    /// The ports that connections were passed to.
+    used: Arc<Mutex<BTreeSet<u16>>>,
 }
 
 impl Balancer {
@@ -18,6 +21,8 @@ impl Balancer {
         let port = listener.local_addr().unwrap().port();
         let workers: Arc<Mutex<Vec<u16>>> = Arc::default();
         let shared = Arc::clone(&workers);
+        let used: Arc<Mutex<BTreeSet<u16>>> = Arc::default();
+        let shared_used = Arc::clone(&used);
         let next = AtomicUsize::new(0);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -25,13 +30,21 @@ impl Balancer {
                 let first = next.fetch_add(1, Ordering::SeqCst);
                 let mut order = (0..workers.len()).map(|offset| workers[(first + offset) % workers.len()]);
                 let stream = stream.unwrap();
-                match order.find_map(|port| TcpStream::connect(("127.0.0.1", port)).ok()) {
-                    Some(worker) => join(&stream, &worker),
+                match order.find_map(|port| Some((port, TcpStream::connect(("127.0.0.1", port)).ok()?))) {
+                    Some((port, worker)) => {
+                        shared_used.lock().unwrap().insert(port);
+                        join(&stream, &worker);
+                    }
                     None => drop(stream.shutdown(Shutdown::Both)),
                 }
             }
         });
-        Self { port, workers }
+        Self { port, workers, used }
+    }
+
+    /// Returns how many workers had a connection.
+    pub(crate) fn used(&self) -> usize {
+        self.used.lock().unwrap().len()
     }
 
     pub(crate) fn set_workers(&self, ports: Vec<u16>) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 const WORKERS: usize = 3;
 
 fn sessions() -> usize {
-    std::env::var("PATTER_BATTERY").ok().and_then(|count| count.parse().ok()).unwrap_or(36)
+    std::env::var("PATTER_BATTERY").ok().and_then(|count| count.parse().ok()).unwrap_or(48)
 }
 
 /// What happens to the servers.
@@ -74,7 +74,7 @@ fn battery(mut shop: Shop, faults: &[Fault]) {
     let mut next = 0;
     for number in 0..count {
         shop.send("clerk", &format!("order{number}"));
-        if number % 3 == 2 {
+        if number % 6 == 5 {
             // The moment differs each time: before, in and after each step.
             thread::sleep(Duration::from_millis(u64::try_from(number * 37 % 260).unwrap()));
             suffer(&mut shop, faults[next % faults.len()], next % WORKERS);
@@ -83,20 +83,24 @@ fn battery(mut shop: Shop, faults: &[Fault]) {
     }
     let unknown: usize = (0..count).map(|number| check(&shop, &format!("order{number}"))).sum();
     eprintln!("{count} orders, {next} faults, {unknown} results that nobody knows; nothing was lost or done twice");
+    assert!(shop.balancer.used() > WORKERS, "all workers had work, also those that replaced others");
     assert!(unknown < count);
 }
 
 const FAULTS: [Fault; 4] = [Fault::Kill, Fault::KillRestate, Fault::Pause, Fault::Stop];
 
+/// Turns and steps are spread over all workers.
+const SPREAD: [&str; 2] = ["--streams-per-connection", "2"];
+
 #[test]
 fn workers_with_a_file_lose_and_repeat_nothing() {
-    let Some(shop) = Shop::open(WORKERS, None, &[]) else { return };
+    let Some(shop) = Shop::open(WORKERS, None, &SPREAD) else { return };
     battery(shop, &FAULTS);
 }
 
 #[test]
 fn workers_with_a_database_lose_and_repeat_nothing() {
     let Some(database) = Database::start() else { return };
-    let Some(shop) = Shop::open(WORKERS, Some(database.url()), &[]) else { return };
+    let Some(shop) = Shop::open(WORKERS, Some(database.url()), &SPREAD) else { return };
     battery(shop, &FAULTS);
 }

@@ -11,5 +11,6 @@ mod database;
 mod restate;
 mod shop;
 mod options;
+mod registration;
 mod turns;
 mod battery;

@@ -23,7 +23,7 @@ pub(crate) struct Restate {
 impl Restate {
     /// Starts a server. Returns `None` if it cannot be installed, unless `CI` is set.
     pub(crate) fn start() -> Option<Self> {
-        let packages = npm::installed("server")?;
+        let packages = npm::installed("restate-server")?;
         let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
         let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
         let program = packages.join(format!("@restatedev/restate-server-{system}-{machine}/bin/restate-server"));

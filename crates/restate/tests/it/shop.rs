@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,19 +22,36 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub(crate) struct WorkerProcess {
     child: Child,
     port: u16,
+    /// What it printed after the first line.
+    lines: Mutex<mpsc::Receiver<String>>,
 }
 
 impl WorkerProcess {
     pub(crate) fn start(folder: &Path, options: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_patter-restate"));
-        command.args(["--listen", "127.0.0.1:0", "--trust", "--project"]).arg(folder).args(options);
+        command.current_dir(folder).args(["--trust", "--project", "."]).args(options);
+        if !options.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
         command.env_remove("PATTER_STORE").env("OPENAI_API_KEY", "k").stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         let port = first.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("{first}"));
-        thread::spawn(move || lines.for_each(|line| eprintln!("worker {port}: {}", line.unwrap_or_default())));
-        Self { child, port }
+        let (sender, received) = mpsc::channel();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                eprintln!("worker {port}: {line}");
+                let _ = sender.send(line);
+            }
+        });
+        Self { child, port, lines: Mutex::new(received) }
+    }
+
+    /// Waits until it prints a line that starts like this.
+    pub(crate) fn wait_for_line(&self, start: &str) {
+        let lines = self.lines.lock().unwrap();
+        while !lines.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("no line `{start}`")).starts_with(start) {}
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -59,7 +76,7 @@ pub(crate) struct Shop {
     pub(crate) workers: Vec<WorkerProcess>,
     pub(crate) restate: Restate,
     folder: tempfile::TempDir,
-    balancer: Balancer,
+    pub(crate) balancer: Balancer,
     store: String,
     options: Vec<String>,
     runtime: tokio::runtime::Runtime,

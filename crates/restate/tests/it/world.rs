@@ -104,7 +104,7 @@ impl World {
             2 => calls(&[call("ship")]),
             _ => {
                 let is_done = |result: &&Json| result["content"].as_str().unwrap().contains("done");
-                let done = results.iter().filter(|result| is_done(*result)).count();
+                let done = results.iter().filter(|result| is_done(result)).count();
                 json!({"role": "assistant", "content": format!("{done} of 3 {order}")})
             }
         };
