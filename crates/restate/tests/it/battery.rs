@@ -4,6 +4,7 @@
 
 use crate::database::Database;
 use crate::shop::Shop;
+use crate::world::Order;
 use patter::session::Log;
 use std::thread;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 const WORKERS: usize = 3;
 
 fn sessions() -> usize {
-    std::env::var("PATTER_BATTERY").ok().and_then(|count| count.parse().ok()).unwrap_or(48)
+    std::env::var("PATTER_BATTERY").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
 }
 
 /// What happens to the servers.
@@ -69,15 +70,28 @@ fn check(shop: &Shop, order: &str) -> usize {
     3 - known
 }
 
-fn battery(mut shop: Shop, faults: &[Fault]) {
+/// When a fault happens: as soon as something was done with the last order.
+const MOMENTS: [fn(&Order) -> bool; 6] = [
+    |_| true,
+    |order| !order.results.is_empty(),
+    |order| order.calls("pay") > 0,
+    |order| order.results.len() > 1,
+    |order| order.calls("ship") > 0,
+    |order| order.results.len() > 2,
+];
+
+fn battery(mut shop: Shop) {
     let count = sessions();
     let mut next = 0;
     for number in 0..count {
-        shop.send("clerk", &format!("order{number}"));
+        let order = format!("order{number}");
+        shop.send("clerk", &order);
         if number % 6 == 5 {
             // The moment differs each time: before, in and after each step.
-            thread::sleep(Duration::from_millis(u64::try_from(number * 37 % 260).unwrap()));
-            suffer(&mut shop, faults[next % faults.len()], next % WORKERS);
+            let is_reached = MOMENTS[next % MOMENTS.len()];
+            shop.world.wait(&order, is_reached);
+            thread::sleep(Duration::from_millis(u64::try_from(number * 7 % 40).unwrap()));
+            suffer(&mut shop, FAULTS[next % FAULTS.len()], next % WORKERS);
             next += 1;
         }
     }
@@ -87,7 +101,7 @@ fn battery(mut shop: Shop, faults: &[Fault]) {
     assert!(unknown < count);
 }
 
-const FAULTS: [Fault; 4] = [Fault::Kill, Fault::KillRestate, Fault::Pause, Fault::Stop];
+const FAULTS: [Fault; 5] = [Fault::Kill, Fault::KillRestate, Fault::Kill, Fault::Pause, Fault::Stop];
 
 /// Turns and steps are spread over all workers.
 const SPREAD: [&str; 2] = ["--streams-per-connection", "2"];
@@ -95,12 +109,12 @@ const SPREAD: [&str; 2] = ["--streams-per-connection", "2"];
 #[test]
 fn workers_with_a_file_lose_and_repeat_nothing() {
     let Some(shop) = Shop::open(WORKERS, None, &SPREAD) else { return };
-    battery(shop, &FAULTS);
+    battery(shop);
 }
 
 #[test]
 fn workers_with_a_database_lose_and_repeat_nothing() {
     let Some(database) = Database::start() else { return };
     let Some(shop) = Shop::open(WORKERS, Some(database.url()), &SPREAD) else { return };
-    battery(shop, &FAULTS);
+    battery(shop);
 }

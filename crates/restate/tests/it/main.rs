@@ -10,6 +10,7 @@ mod balancer;
 mod database;
 mod restate;
 mod shop;
+mod worker;
 mod options;
 mod registration;
 mod turns;

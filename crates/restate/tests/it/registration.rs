@@ -99,10 +99,10 @@ fn an_address_is_registered_once_for_each_version() {
     let replacing = [&options[..], &["--replace"]].concat();
     let worker = WorkerProcess::start(folder.path(), &replacing);
     worker.wait_for_line("registered");
-    assert_eq!(addresses(&restate), [url.clone()]);
+    assert_eq!(addresses(&restate), std::slice::from_ref(&url));
     drop(worker);
     // Registering the same again changes nothing.
     let worker = WorkerProcess::start(folder.path(), &options);
     worker.wait_for_line("registered");
-    assert_eq!(addresses(&restate), [url.clone()]);
+    assert_eq!(addresses(&restate), std::slice::from_ref(&url));
 }

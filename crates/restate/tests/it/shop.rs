@@ -171,13 +171,13 @@ impl Shop {
     }
 }
 
-fn settings(port: u16) -> String {
+pub(crate) fn settings(port: u16) -> String {
     format!(
         "[models.OpenAI]\nbase-url = \"http://127.0.0.1:{port}/v1\"\napi = \"chat\"\n[http]\nallow = [\"127.0.0.1\"]\n"
     )
 }
 
-fn agents(port: u16) -> String {
+pub(crate) fn agents(port: u16) -> String {
     let tool = |name: &str, more: &str| {
         format!(
             "[{name}:Http {{ description: \"Does it\", method: \"POST\", url: \"http://127.0.0.1:{port}/tool/{name}\", \

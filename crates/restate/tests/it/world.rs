@@ -128,7 +128,9 @@ impl World {
     pub(crate) fn wait(&self, order: &str, is_done: impl Fn(&Order) -> bool) {
         let orders = self.orders.lock().unwrap();
         let limit = Duration::from_secs(60);
-        let waited = self.changed.wait_timeout_while(orders, limit, |orders| !orders.get(order).is_some_and(&is_done));
+        let waited = self
+            .changed
+            .wait_timeout_while(orders, limit, |orders| !is_done(orders.get(order).unwrap_or(&Order::default())));
         assert!(!waited.unwrap().1.timed_out(), "{order}");
     }
 }
