@@ -20,6 +20,8 @@ fn sessions() -> usize {
 enum Fault {
     /// A worker is killed, and another one started.
     Kill,
+    /// All workers are killed, and others started.
+    KillAll,
     /// A worker is stopped for longer than Restate waits for it, and continues then.
     Pause,
     /// A worker is asked to stop, and another one started.
@@ -34,6 +36,10 @@ fn suffer(shop: &mut Shop, fault: Fault, worker: usize) {
             shop.workers[worker].signal("-KILL");
             shop.replace_worker(worker);
         }
+        Fault::KillAll => {
+            shop.workers.iter().for_each(|worker| worker.signal("-KILL"));
+            (0..WORKERS).for_each(|worker| shop.replace_worker(worker));
+        }
         Fault::Stop => {
             shop.workers[worker].signal("-TERM");
             shop.replace_worker(worker);
@@ -47,8 +53,17 @@ fn suffer(shop: &mut Shop, fault: Fault, worker: usize) {
     }
 }
 
-/// Checks what happened to an order. Returns how many of its calls have a result that nobody knows.
-fn check(shop: &Shop, order: &str) -> usize {
+/// What faults interrupted.
+#[derive(Default)]
+struct Checked {
+    /// How many calls have a result that nobody knows.
+    unknown: usize,
+    /// How many replies and calls that may be repeated were.
+    again: usize,
+}
+
+/// Checks what happened to an order: nothing that was saved is lost or repeated.
+fn check(shop: &Shop, order: &str) -> Checked {
     let log = shop.wait_for(order, |log: &Log| log.open_run().is_none() && log.last_run().is_some());
     assert_eq!(log.turns().len(), 1, "{order}: the message was accepted once");
     let done = shop.world.order(order);
@@ -67,41 +82,59 @@ fn check(shop: &Shop, order: &str) -> usize {
     // A reply that was saved is not requested again: whoever takes the next step knows at least as much.
     assert!(done.results.is_sorted(), "{order}: {:?}", done.results);
     assert!(done.results.ends_with(&[3]), "{order}: {:?}", done.results);
-    3 - known
+    let again = done.results.len() - 3 + done.calls("look").saturating_sub(1);
+    Checked { unknown: 3 - known, again }
 }
 
-/// When a fault happens: as soon as something was done with the last order.
-const MOMENTS: [fn(&Order) -> bool; 6] = [
-    |_| true,
-    |order| !order.results.is_empty(),
-    |order| order.calls("pay") > 0,
-    |order| order.results.len() > 1,
-    |order| order.calls("ship") > 0,
-    |order| order.results.len() > 2,
+/// When something happens: as soon as this was done with the last order.
+type Moment = fn(&Order) -> bool;
+
+const FIRST_REPLY: Moment = |order| !order.results.is_empty();
+const PAYMENT: Moment = |order| order.calls("pay") > 0;
+const SECOND_REPLY: Moment = |order| order.results.len() > 1;
+const SHIPPING: Moment = |order| order.calls("ship") > 0;
+const LAST_REPLY: Moment = |order| order.results.len() > 2;
+
+const PLAN: [(Moment, Fault); 10] = [
+    (FIRST_REPLY, Fault::KillAll),
+    (|_| true, Fault::KillRestate),
+    (PAYMENT, Fault::KillAll),
+    (SECOND_REPLY, Fault::Pause),
+    (SHIPPING, Fault::Kill),
+    (LAST_REPLY, Fault::Stop),
+    (PAYMENT, Fault::KillRestate),
+    (SHIPPING, Fault::KillAll),
+    (FIRST_REPLY, Fault::Pause),
+    (SECOND_REPLY, Fault::Kill),
 ];
 
 fn battery(mut shop: Shop) {
     let count = sessions();
-    let mut next = 0;
+    let mut faults = 0;
     for number in 0..count {
         let order = format!("order{number}");
         shop.send("clerk", &order);
         if number % 6 == 5 {
-            // The moment differs each time: before, in and after each step.
-            let is_reached = MOMENTS[next % MOMENTS.len()];
-            shop.world.wait(&order, is_reached);
-            thread::sleep(Duration::from_millis(u64::try_from(number * 7 % 40).unwrap()));
-            suffer(&mut shop, FAULTS[next % FAULTS.len()], next % WORKERS);
-            next += 1;
+            let (moment, fault) = PLAN[faults % PLAN.len()];
+            shop.world.wait(&order, moment);
+            suffer(&mut shop, fault, faults % WORKERS);
+            faults += 1;
         }
     }
-    let unknown: usize = (0..count).map(|number| check(&shop, &format!("order{number}"))).sum();
-    eprintln!("{count} orders, {next} faults, {unknown} results that nobody knows; nothing was lost or done twice");
+    let mut total = Checked::default();
+    for number in 0..count {
+        let checked = check(&shop, &format!("order{number}"));
+        total.unknown += checked.unknown;
+        total.again += checked.again;
+    }
+    let Checked { unknown, again } = total;
+    eprintln!(
+        "{count} orders, {faults} faults: {unknown} results are unknown, {again} replies and looks were repeated"
+    );
     assert!(shop.balancer.used() > WORKERS, "all workers had work, also those that replaced others");
+    assert!(unknown + again > 0, "the faults interrupted nothing");
     assert!(unknown < count);
 }
-
-const FAULTS: [Fault; 5] = [Fault::Kill, Fault::KillRestate, Fault::Kill, Fault::Pause, Fault::Stop];
 
 /// Turns and steps are spread over all workers.
 const SPREAD: [&str; 2] = ["--streams-per-connection", "2"];
