@@ -125,7 +125,7 @@ pub enum DeclarationKind {
 
 impl DeclarationKind {
     /// The labels of declarations.
-    pub const LABELS: [&'static str; 14] = [
+    pub const LABELS: [&'static str; 15] = [
         "Agent",
         "Workflow",
         "Pipe",

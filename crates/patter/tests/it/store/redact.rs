@@ -100,6 +100,7 @@ async fn sessions_in_use_keep_their_contents(test_store: &TestStore) {
         tenant: String::new(),
         task: SECRET.to_owned(),
         worker: None,
+        due_ms: None,
     };
     store.queue().unwrap().add(work).await.unwrap();
     let error = store::redact_session(&*store, &id("a"), 7).await.unwrap_err();
