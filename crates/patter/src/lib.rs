@@ -33,7 +33,7 @@ pub use tool::process::launch;
 
 pub use patter_core::{
     case, check, compile, declare, diff, edit, gram, graph, library, message, name, permission, provider, query, rule,
-    run, stats, text, types, wire,
+    run, schedule, stats, text, types, wire,
 };
 
 /// Turns a function into a tool.

@@ -10,12 +10,12 @@ use crate::setup::{Intent, LockOption, Rules, Setup, ToolSources, refuse_broken_
 use crate::ui::style::{ACCENT, BOLD, DIM};
 use crate::{ui, unsupported};
 use clap::{Args, ValueEnum};
+use patter::declare::DeclarationKind;
 use patter::drive::Driver;
 use patter::http::NetworkPolicy;
 use patter::live::{LiveProject, ProjectPaths};
 use patter::project::{Config, Environment, LimitsConfig, Project, ServerSelection, ToolVariant};
-use patter_core::declare::DeclarationKind;
-use patter_core::schedule::Schedule;
+use patter::schedule::Schedule;
 use patter_serve::{
     Editing, Limits, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess, TurnLimits,
     WebhookSecretError, Webhooks,

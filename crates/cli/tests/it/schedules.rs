@@ -120,7 +120,11 @@ impl Receiver {
         let port = listener.local_addr().unwrap().port();
         let receiver = Arc::new(Self::default());
         let shared = Arc::clone(&receiver);
-        thread::spawn(move || listener.incoming().for_each(|stream| drop(shared.answer(&stream.unwrap()))));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let _ = shared.answer(&stream.unwrap());
+            }
+        });
         (receiver, port)
     }
 

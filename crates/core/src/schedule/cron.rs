@@ -157,8 +157,16 @@ type Word<'t> = (usize, &'t str);
 
 /// Splits a text at white space.
 fn words(text: &str) -> Vec<Word<'_>> {
-    let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
-    text.split_whitespace().map(|part| (start_of(part), part)).collect()
+    let mut start = 0;
+    let mut words = Vec::new();
+    for part in text.split_inclusive(char::is_whitespace) {
+        let word = part.trim_end();
+        if !word.is_empty() {
+            words.push((start, word));
+        }
+        start += part.len();
+    }
+    words
 }
 
 /// Splits a part at a character.

@@ -63,7 +63,8 @@ fn read(project: &Project, pattern: Pattern<'_>) -> Result<Schedule, Vec<Diagnos
         return Err(errors);
     };
     let catch_up = pattern.value("catchUp").as_ref().and_then(duration).unwrap_or(DEFAULT_CATCH_UP);
-    let (name, agent) = (name.into_owned(), agent.into_owned());
+    let name = name.into_owned();
+    let agent = agent.into_owned();
     Ok(Schedule { name, agent, at, timezone, input, catch_up, webhook, zone })
 }
 

@@ -63,10 +63,9 @@ pub async fn schedule_statuses(store: &dyn Store) -> Result<Vec<ScheduleStatus>,
             }
             None => None,
         };
-        let (name, agent) = (tick.schedule, work.agent.clone());
         statuses.push(ScheduleStatus {
-            name,
-            agent,
+            name: tick.schedule,
+            agent: work.agent.clone(),
             at: tick.at,
             timezone: tick.timezone,
             next_ms: tick.tick_ms,

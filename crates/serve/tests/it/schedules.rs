@@ -184,3 +184,20 @@ async fn a_server_without_the_schedule_leaves_its_ticks_to_others() {
     assert_eq!(fleet(&new).await["queue"]["parked"], 0);
     drop(old);
 }
+
+#[tokio::test]
+async fn a_change_in_the_studio_changes_the_next_tick() {
+    let mut lab = Lab::with(|settings| settings.editing = patter_serve::Editing::On).await;
+    lab.shut_down().await;
+    add(&lab, YEARLY);
+    lab.start_again().await;
+    until(async || fleet(&lab).await["queue"]["scheduled"] == 1).await;
+    let path = lab.folder.path().join("a.gram").canonicalize().unwrap();
+    let address = format!("/studio/edit/{}", path.display().to_string().replace('/', "%2F"));
+    // The first attempt says what the file is now.
+    let now = lab.post(&address, &json!({"text": "", "hash": ""})).await.json();
+    let text = now["text"].as_str().unwrap().replace(YEARLY, "");
+    let saved = lab.post(&address, &json!({"text": text, "hash": now["hash"]})).await.json();
+    assert_eq!(saved["used"], true, "{saved}");
+    until(async || fleet(&lab).await["queue"]["scheduled"] == 0).await;
+}

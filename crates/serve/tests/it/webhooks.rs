@@ -168,7 +168,10 @@ async fn the_end_of_a_turn_is_reported() {
     // A failure is an end, too.
     enqueue(&lab, "broken", "two", &receiver.url()).await;
     let failed = receiver.wait(2).await[1].json();
-    assert_eq!((&failed["type"], &failed["data"]["error"]["message"]), (&json!("turn.failed"), &json!("out of order")));
+    assert_eq!(
+        (&failed["type"], &failed["data"]["error"]["message"]),
+        (&json!("turn.failed"), &json!("status 400: out of order"))
+    );
 }
 
 #[tokio::test]

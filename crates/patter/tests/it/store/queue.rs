@@ -23,6 +23,7 @@ suite! {
     many_workers_take_everything_once,
     workers_are_woken,
     limits_of_providers_are_shared,
+    work_for_later_is_taken_when_it_is_due,
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -75,8 +76,12 @@ async fn work_is_added_once(test_store: &TestStore) {
     assert!(queue.take(TakeRequest { agents, ..other }).await.unwrap().is_empty());
     // Work that is performed at once belongs to its worker from the start.
     let of_b = queue.add(NewWork { worker: Some("w".to_owned()), ..new("b", "u", "ada") }).await.unwrap().unwrap();
-    let filter =
-        WorkFilter { state: Some(WorkState::Running), session: Some(id("u")), worker: Some("w".to_owned()), key: None };
+    let filter = WorkFilter {
+        state: Some(WorkState::Running),
+        session: Some(id("u")),
+        worker: Some("w".to_owned()),
+        ..WorkFilter::default()
+    };
     let work = queue.list(&filter, 9).await.unwrap();
     assert_eq!((keys(&work), work[0].attempts, work[0].worker.as_deref()), (vec!["b"], 1, Some("w")));
     let counts = queue.counts().await.unwrap();
@@ -306,4 +311,35 @@ async fn limits_of_providers_are_shared(test_store: &TestStore) {
     assert_eq!(shown, [("a", "slow down"), ("b", "longer")]);
     assert!(known[0].ends_in <= HOUR && known[0].ends_in > HOUR / 2, "{known:?}");
     assert!(known[1].ends_in > HOUR, "{known:?}");
+}
+
+async fn work_for_later_is_taken_when_it_is_due(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    let now = patter::drive::now_ms();
+    let later = |key: &str, due_ms: u64| NewWork { due_ms: Some(due_ms), ..new(key, key, "ada") };
+    for (key, due_ms) in [("tick-1", now - 10_000), ("tick-2", now + 3_600_000), ("tock", now + 1_500)] {
+        queue.add(later(key, due_ms)).await.unwrap().unwrap();
+    }
+    assert_eq!(queue.add(later("tick-2", now)).await.unwrap(), None);
+    let counts = queue.counts().await.unwrap();
+    assert_eq!((counts.queued, counts.scheduled), (1, 2));
+    assert!(counts.oldest_ms >= 10_000, "{counts:?}");
+    let filter = WorkFilter { key_prefix: Some("tick-".to_owned()), ..WorkFilter::default() };
+    let ticks = queue.list(&filter, 9).await.unwrap();
+    assert_eq!((keys(&ticks), ticks[1].due_ms), (vec!["tick-1", "tick-2"], now + 3_600_000));
+    assert_eq!(keys(&queue.take(request("w", 9)).await.unwrap()), ["tick-1"]);
+    let taken = async {
+        loop {
+            let taken = queue.take(request("w", 9)).await.unwrap();
+            if let [work] = taken.as_slice() {
+                return work.key.clone();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    assert_eq!(tokio::time::timeout(Duration::from_secs(20), taken).await.unwrap(), "tock");
+    // Work that is not due can be removed.
+    assert!(queue.change(ticks[1].id, WorkChange::Remove).await.unwrap());
+    assert_eq!(queue.counts().await.unwrap().scheduled, 0);
 }
