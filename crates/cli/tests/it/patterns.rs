@@ -89,7 +89,7 @@ fn a_pipe_is_one_tool_whose_tools_are_logged_and_ruled() {
     // The rules of the caller hold for each tool of the pipe.
     folder.write("p.gram", agent(", deny: \"text/double\""));
     let denied = folder.run(&["run", "p.gram#a", "Go"]);
-    assert!(denied.contains("text/double") && denied.contains("denied"), "{denied}");
+    assert!(denied.contains("text/double not permitted: `deny text/double` in p.gram"), "{denied}");
     assert!(!denied.contains("→ text/words"), "nothing follows what was denied: {denied}");
     // Types are checked along each arrow.
     folder.write("p.gram", agent("").replace("(`text/double`)-->(`text/words`)", "(`text/words`)-->(`text/double`)"));
@@ -136,8 +136,8 @@ fn a_person_answers_a_step_at_the_terminal() {
     let mut terminal = Terminal::start(&folder, &["run", "w.gram", "Ada", "--store", "none"], 100);
     terminal.shows("How many for Ada?");
     // An answer of another type is rejected, and the question asked again.
-    terminal.keys("some\r").shows("whole number");
-    terminal.keys("7\r").shows("7 it is.");
+    terminal.asks("answer (empty to answer later):").keys("some\r").shows("does not match its type");
+    terminal.asks("answer (empty to answer later):").keys("7\r").shows("7 it is.");
     assert_eq!(terminal.ends(), Some(0));
 }
 

@@ -22,8 +22,8 @@ fn examples_answer_with_the_demo_model() {
         ("helloAndGoodbye.gram", "Say hello to Ann and goodbye to Bob", ["Hello, Ann!", "Goodbye, Bob!"]),
         ("textCommands.gram", "Count the words of \"to be or not to be\"", ["→ countWords", "6"]),
         ("support.gram", "Where is order AB123456?", ["→ findOrder {\"orderId\":\"AB123456\"}", "AB123456"]),
-        ("variants.gram#night", "Say goodbye to Ann", ["→ sayGoodbye", "Good night, Ann!"]),
-        ("variants.gram#night", "Say hello to Ann", ["→ sayHello", "Hello, Ann!"]),
+        ("variants.gram#nightPorter", "See off Ann", ["→ seeOff", "Good night, Ann!"]),
+        ("variants.gram#nightPorter", "Say hello to Ann", ["→ sayHello", "Hello, Ann!"]),
         ("pipe.gram", "Count the different entries of \"b, a, b\"", ["→ countDifferent", "2"]),
         ("newsroom.gram", "Ask the summarizer about this: gram is a notation", ["→ summarizer", "← "]),
     ];

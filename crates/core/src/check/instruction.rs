@@ -1,7 +1,7 @@
 //! Checks that instructions mention the tools of their agent.
 
 use super::Checker;
-use crate::declare::{Agent, DeclarationKind, Member};
+use crate::declare::{Agent, DeclarationKind, Member, base_name};
 use crate::rule;
 use crate::text::nearest;
 use patter_gram::{Pattern, PatternKind, Span, Syntax, SyntaxId};
@@ -9,6 +9,10 @@ use std::collections::{HashMap, HashSet};
 
 impl<'p> Checker<'p> {
     pub(super) fn check_instruction(&mut self, pattern: Pattern<'p>, agent: &Agent, members: &[Member<'p>]) {
+        // Without its base, it is not known what the agent has.
+        if base_name(pattern).is_some() && self.project.base_of(pattern).is_none() {
+            return;
+        }
         let Some(instruction) = agent.instruction() else { return };
         // The words of an inherited instruction are checked where it is written.
         let value = pattern.get("instruction");

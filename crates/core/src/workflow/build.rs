@@ -83,6 +83,7 @@ fn accepted(callee: &Callee, records: &Records) -> Accepts {
             let parameters = &signature.parameters;
             let mut required = parameters.iter().filter(|parameter| parameter.presence == Presence::Required);
             match (required.next(), required.next(), parameters.as_slice()) {
+                (_, _, []) => Accepts::Nothing,
                 (Some(one), None, _) | (None, None, [one]) => match one.ty.shape {
                     // An object may be the arguments or the one argument: what fits its type is that.
                     Shape::Object(_) | Shape::Record(_) if parameters.len() > 1 => Accepts::Fields,

@@ -540,6 +540,7 @@ fn read_outcome(outcome: &ToolOutcome) -> Progress {
 fn arguments(value: Json, accepts: &Accepts) -> Json {
     match accepts {
         Accepts::Text => json!({ "input": text_of(&value) }),
+        Accepts::Nothing => json!({}),
         Accepts::Fields => value,
         Accepts::ArgumentOrFields(_) if value.is_object() => value,
         Accepts::Argument(name) | Accepts::ArgumentOrFields(name) => json!({ name.as_str(): value }),

@@ -76,6 +76,8 @@ pub enum Action {
 pub enum Accepts {
     /// A text, as the argument `input`.
     Text,
+    /// Nothing: the value is not passed on.
+    Nothing,
     /// An object, whose fields are the arguments.
     Fields,
     /// One value, as an argument with this name.

@@ -83,7 +83,7 @@ fn filters(graph: &Graph, can_ask: bool) -> Html {
         "<form class=\"filters\" id=\"filters\" role=\"search\" hidden>\
          <label>Search<input type=\"search\" name=\"name\" autocomplete=\"off\" spellcheck=\"false\"></label>{}{}{}{}{}\
          <label class=\"check\"><input type=\"checkbox\" name=\"problems\"> Problems only</label>\
-         <output id=\"found\" class=\"quiet\"></output>\
+         <button class=\"hidden\" tabindex=\"-1\">Next</button><output id=\"found\" class=\"quiet\"></output>\
          <span class=\"actions\"><button type=\"button\" data-zoom=\"in\" aria-label=\"Zoom in\">+</button>\
          <button type=\"button\" data-zoom=\"out\" aria-label=\"Zoom out\">−</button>\
          <button type=\"button\" data-zoom=\"fit\">Fit</button>\

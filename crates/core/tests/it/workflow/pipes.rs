@@ -135,3 +135,9 @@ fn an_object_is_passed_as_arguments_unless_the_parameter_is_one() {
         matches!(&plan.steps[1].action, Action::Call { accepts: Accepts::ArgumentOrFields(name), .. } if name == "title")
     );
 }
+
+#[test]
+fn a_tool_without_parameters_is_called_with_nothing() {
+    let plan = super::plan("[w:Workflow | (writer)-->(now)] [now:Tool {description: 'x'} | ()==>(::Text)]");
+    assert!(matches!(&plan.steps[1].action, Action::Call { accepts: Accepts::Nothing, .. }));
+}
