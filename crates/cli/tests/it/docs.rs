@@ -165,14 +165,23 @@ fn operations_guide_names_what_there_is() {
     );
 }
 
+/// Writes the files of a folder of examples.
+fn write_examples(folder: &Folder, examples: &str) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(examples);
+    for entry in std::fs::read_dir(source).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let name = format!("{examples}/{}", path.file_name().unwrap().to_str().unwrap());
+            folder.write(&name, std::fs::read(&path).unwrap());
+        }
+    }
+}
+
 #[test]
 fn workflows_guide() {
     let folder = Folder::new();
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workflows");
-    for entry in std::fs::read_dir(examples).unwrap() {
-        let path = entry.unwrap().path();
-        let name = format!("examples/workflows/{}", path.file_name().unwrap().to_str().unwrap());
-        folder.write(&name, std::fs::read(&path).unwrap());
+    for examples in ["examples", "examples/workflows"] {
+        write_examples(&folder, examples);
     }
     check_in(&folder, "docs/workflows.md");
 }

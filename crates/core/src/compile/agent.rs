@@ -119,7 +119,7 @@ struct Parts {
 }
 
 /// What stands for the model of a workflow.
-const WORKFLOW: &str = "workflow";
+pub const WORKFLOW: &str = "workflow";
 
 /// An error that keeps an agent from running, found before a token is spent.
 #[derive(Debug, Error)]

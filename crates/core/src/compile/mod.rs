@@ -9,7 +9,7 @@ mod agent;
 mod client;
 mod input;
 
-pub use agent::{CompileError, CompiledAgent, select_agent};
+pub use agent::{CompileError, CompiledAgent, WORKFLOW, select_agent};
 pub use client::ClientToolError;
 pub use drift::{Drift, DriftKind};
 pub use lock::{LOCK_FILE, Lock, LockError, LockedAgent, LockedFile, LockedPolicy, LockedServer, LockedTool};

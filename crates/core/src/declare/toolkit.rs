@@ -8,6 +8,7 @@ use super::{Agent, DeclarationKind, Element, OwnedPattern};
 use indexmap::IndexSet;
 use patter_gram::{Pattern, PatternKind, Span};
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 /// A named set of tools.
@@ -122,9 +123,8 @@ impl Project {
         // The check reports inherited tools that differ from those of the agent.
         for base in self.bases_of(agent) {
             for member in self.members_of(scope, base, Some(base)) {
-                let name = member.name().unwrap_or_default();
-                if !by_name.contains_key(&name) {
-                    by_name.insert(name, members.len());
+                if let Entry::Vacant(place) = by_name.entry(member.name().unwrap_or_default()) {
+                    place.insert(members.len());
                     members.push(member);
                 }
             }

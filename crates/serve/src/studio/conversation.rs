@@ -63,6 +63,7 @@ fn render_turn(scene: &Scene<'_>, turn: &TurnView, is_last: bool) -> Html {
         (TurnState::Failed(message), _) => html!("<p class=\"failure bad\">{}</p>", message),
         (TurnState::Cancelled, _) => html!("<p class=\"quiet\">Stopped.</p>"),
         (_, Activity::Running) => html!("<p class=\"quiet working\">Working…</p>"),
+        (_, Activity::Waiting) => open_questions(scene, turn),
         (_, Activity::Interrupted) => html!(
             "<p class=\"interrupted\">The run was interrupted. <button data-action=\"resume\">Resume</button> \
              <button data-action=\"cancel\">Give up</button></p>"
@@ -88,6 +89,27 @@ fn render_turn(scene: &Scene<'_>, turn: &TurnView, is_last: bool) -> Html {
         end,
         foot(scene, turn)
     )
+}
+
+/// Renders what waits and is not part of a reply: the steps of a workflow that a person performs.
+fn open_questions(scene: &Scene<'_>, turn: &TurnView) -> Html {
+    let mut shown = Vec::new();
+    collect_calls(&turn.steps, &mut Vec::new(), &mut shown);
+    let is_shown = |call: &Waiting| shown.iter().any(|(run, id)| call.run == *run && call.call_id == *id);
+    let render =
+        |call: &Waiting| html!("<p class=\"what\"><code>{}</code></p>{}", call.tool, approval(scene.session, call));
+    scene.waiting.iter().filter(|call| !is_shown(call)).map(render).collect()
+}
+
+/// Collects the calls of steps, each with the calls that lead to its run.
+fn collect_calls(steps: &[Step], path: &mut Vec<String>, calls: &mut Vec<(Vec<String>, String)>) {
+    for step in steps {
+        let Step::Call(call) = step else { continue };
+        calls.push((path.clone(), call.id.clone()));
+        path.push(call.id.clone());
+        collect_calls(&call.steps, path, calls);
+        path.pop();
+    }
 }
 
 /// Renders the files of a message: images as such, and everything else as links.

@@ -9,6 +9,8 @@ use serde_json::json;
 pub(super) struct OpenRun {
     /// The message of the current reply, with its text and its calls. Missing before the first reply of the segment.
     pub(super) message: Option<String>,
+    /// Whether it is a workflow, whose calls are not part of a reply.
+    pub(super) is_workflow: bool,
     /// Whether its text has started and not ended.
     is_text_open: bool,
     /// The reasoning that has started and not ended.

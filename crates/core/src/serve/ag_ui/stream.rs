@@ -3,6 +3,7 @@
 use super::VERSION;
 use super::id::{call_id, interrupt_id};
 use super::open::OpenRun;
+use crate::compile::WORKFLOW;
 use crate::event::{FailureReport, RunEvent, RunEventKind};
 use crate::message::conversation::{ToolOutcome, Usage};
 use crate::serve::read::set;
@@ -197,7 +198,8 @@ impl AgUiStream {
                     self.leave(&mut events, run, error.as_ref());
                 }
             }
-            RunEventKind::Started { .. } | RunEventKind::Thought { .. } | RunEventKind::CostUnknown { .. } => {}
+            RunEventKind::Started { model, .. } => self.run(run).is_workflow = model == WORKFLOW,
+            RunEventKind::Thought { .. } | RunEventKind::CostUnknown { .. } => {}
         }
         events.0
     }
@@ -335,13 +337,21 @@ impl AgUiStream {
 
     /// Announces a call. One that waited in an earlier segment is known already: its reply is not part of this one.
     fn call(&mut self, events: &mut Events, run: &RunPath, call: &str, tool: &str, arguments: &str) {
-        let Some(message) = self.run(run).message.clone() else { return };
+        let message = self.run(run).message.clone();
+        // A call of an earlier segment is known.
+        if message.is_none() && !self.run(run).is_workflow {
+            return;
+        }
         let id = call_id(run, call);
         if !self.calls.insert(id.clone()) {
             return;
         }
         self.run(run).end_reply(events, run);
-        let details = json!({"toolCallId": id, "toolCallName": tool, "parentMessageId": message});
+        let details = json!({"toolCallId": id, "toolCallName": tool});
+        let details = match message {
+            Some(message) => with(details, "parentMessageId", message.into()),
+            None => details,
+        };
         events.add("TOOL_CALL_START", run, details);
         if !arguments.is_empty() {
             events.add("TOOL_CALL_ARGS", run, json!({"toolCallId": id, "delta": arguments}));
