@@ -207,6 +207,28 @@ impl Driver {
     /// Stops runs after one step: a reply of the model, or the results of the calls that it requested, which are made at the
     /// same time. Called agents take one step, too. The runs are unfinished until somebody has resumed them often enough, in
     /// this process or in another.
+    ///
+    /// ```
+    /// use patter::live::LiveProject;
+    /// use patter::session::Session;
+    /// use patter::tool::CancellationToken;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("hello.gram");
+    /// # std::fs::write(&path, "[hi:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} | sayHello]").unwrap();
+    /// let project = LiveProject::open(&path).read().await.unwrap();
+    /// let mut session = Session::new(project.into()).with_driver(|driver| driver.with_single_steps());
+    /// let stop = CancellationToken::new();
+    /// let mut run = session.say("Hello! My name is Alice.", &stop).await.unwrap();
+    /// let mut steps = 1;
+    /// while run.outcome().is_none() {
+    ///     run = session.resume(&stop).await.unwrap();
+    ///     steps += 1;
+    /// }
+    /// assert_eq!(steps, 3, "a reply, the result of the call, and the answer");
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_single_steps(mut self) -> Self {
         self.is_stepwise = true;

@@ -188,5 +188,7 @@ pub(crate) fn agents(port: u16) -> String {
         format!("[{name}:Agent {{ instruction: \"Sell.\", model: \"OpenAI/m\"{more} }} | pay, look, ship]\n")
     };
     let tools = [tool("pay", ""), tool("look", ", idempotent: true"), tool("ship", "")];
-    agent("clerk", "") + &agent("careful", ", ask: [\"ship\"]") + &tools.concat()
+    let workflow = "[desk:Workflow { description: \"Sells\", maxModelCalls: 10 } |\n  \
+                    (clerk)-->(approve:Human { question: \"Is this right? {clerk}\", expires: 2d })\n]\n";
+    agent("clerk", "") + &agent("careful", ", ask: [\"ship\"]") + &tools.concat() + workflow
 }

@@ -65,6 +65,22 @@ fn a_call_waits_for_an_approval() {
 }
 
 #[test]
+fn a_workflow_calls_an_agent_and_asks_a_person() {
+    let Some(shop) = Shop::open(2, None, &[]) else { return };
+    shop.send("desk", "a");
+    let log = shop.wait_for("a", Log::is_waiting);
+    assert_eq!(shop.world.order("a").results, [0, 2, 3], "the steps of the called agent are taken one by one, too");
+    let call = log.waiting_calls()[0].clone();
+    assert!(call.call.expires_at.is_some());
+    let answer = json!({"run": call.run, "call_id": call.call.id, "decision": "result", "result": "Yes, it is."});
+    let answered = shop.call("a", "answer", Some(&answer));
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let log = shop.wait_for("a", |log| log.open_run().is_none());
+    assert_eq!(log.last_run().unwrap().response().content, "Yes, it is.");
+    assert_eq!(shop.world.order("a").calls("pay"), 1);
+}
+
+#[test]
 fn an_approval_expires() {
     let Some(shop) = Shop::open(1, None, &["--approval-expiry", "1s"]) else { return };
     let answered = shop.call("a", "turn", Some(&json!({"agent": "careful", "message": "a"})));
