@@ -50,10 +50,15 @@ impl Session {
         ctx.set(TURN, key.clone());
         let worker = Arc::clone(&self.worker);
         let session = id.clone();
-        let start = ctx.run(move || async move { Ok(Json(worker.start(&session, &request, &key).await?)) });
+        let request_key = key.clone();
+        let start = ctx.run(move || async move { Ok(Json(worker.start(&session, &request, &request_key).await?)) });
         match start.name("start").await {
             Ok(Json(progress)) => self.run_to_end(&ctx, &id, progress).await,
             Err(error) => {
+                // If it was cancelled, the run may have started all the same.
+                if error.code() == CANCELLED {
+                    let _ = self.abandon(&ctx, &id, Some(key)).await;
+                }
                 ctx.clear(TURN);
                 Err(error.into())
             }
@@ -148,10 +153,15 @@ impl Session {
             progress = match next {
                 Ok(progress) => progress,
                 Err(error) if error.code() == CANCELLED => {
-                    self.abandon(ctx, id).await?;
+                    self.abandon(ctx, id, None).await?;
                     break;
                 }
-                Err(error) => return Err(error.into()),
+                // The session was removed, for example.
+                Err(error) => {
+                    ctx.clear(AWAKEABLE);
+                    ctx.clear(TURN);
+                    return Err(error.into());
+                }
             };
         }
         ctx.clear(AWAKEABLE);
@@ -203,11 +213,12 @@ impl Session {
         look.name("look").await.map(|Json(progress)| progress)
     }
 
-    /// Ends the run after the turn was cancelled. The step that was under way may have done that.
-    async fn abandon(&self, ctx: &ObjectContext<'_>, id: &SessionId) -> Result<(), TerminalError> {
+    /// Ends the run after the turn was cancelled, or only the run of a request. The step that was under way may have done
+    /// that.
+    async fn abandon(&self, ctx: &ObjectContext<'_>, id: &SessionId, key: Option<String>) -> Result<(), TerminalError> {
         let worker = Arc::clone(&self.worker);
         let id = id.clone();
-        let abandon = ctx.run(move || async move { Ok(Json(worker.abandon(&id, None).await?)) });
+        let abandon = ctx.run(move || async move { Ok(Json(worker.abandon(&id, key.as_deref()).await?)) });
         abandon.name("abandon").await.map(|_| ())
     }
 }

@@ -1,13 +1,13 @@
 //! A worker: reads sessions from the store, takes steps in them, and writes what happened to their logs.
 
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::progress::{Progress, RunState};
 use patter::drive::{ApprovalAnswer, Approver, Driver, now_ms};
 use patter::live::LiveProject;
 use patter::message::conversation::ToolOutcome;
 use patter::run::{FailureKind, PendingCall, RunOutcome};
 use patter::session::{AgentSelection, CallAnswer, Log, Session, SessionError, WaitingFor};
-use patter::store::{SessionId, Store, StoreError};
+use patter::store::{SessionId, SessionState, Store, StoreError};
 use patter::text::milliseconds;
 use patter::tool::{BoxFuture, CancellationToken};
 use patter::trace::Tracer;
@@ -122,7 +122,14 @@ impl Worker {
 
     /// Returns how far a session is.
     pub async fn look(&self, id: &SessionId) -> Result<Progress, Failure> {
-        Ok(self.progress_of(&self.log(id).await?))
+        // The metadata alone, without entries.
+        let stored = self.store.read_from(id, u64::MAX).await.map_err(|error| Failure::of_request(&error.into()))?;
+        let entries = stored.summary.entries;
+        match stored.summary.state {
+            SessionState::Idle => Ok(Progress { entries, state: RunState::Ended }),
+            SessionState::Running => Ok(Progress { entries, state: RunState::Running }),
+            SessionState::Waiting => Ok(self.progress_of(&self.log(id).await?)),
+        }
     }
 
     /// Answers a call that waits.

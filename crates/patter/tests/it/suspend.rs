@@ -6,7 +6,7 @@ use patter::live::LiveProject;
 use patter::message::conversation::ToolOutcome;
 use patter::project::Environment;
 use patter::run::{ClientAdditions, ClientTool, PendingCall, Run, RunOutcome};
-use patter::session::{AgentSelection, CallAnswer, RunPath, Session, SessionError, WaitingFor};
+use patter::session::{AgentSelection, CallAnswer, Log, RunPath, Session, SessionError, WaitingFor};
 use patter::store::{SessionState, Store};
 use patter::tool::{BoxFuture, CancellationToken, Tool};
 use serde_json::{Value as Json, json};
@@ -249,17 +249,17 @@ async fn runs_take_one_step_at_a_time() {
     assert_eq!(session.say("Go", &stop).await.unwrap().outcome(), None);
     assert_eq!(shop.counts(), (0, 0), "the model replied, and no call was made");
     let mut counts = Vec::new();
-    let mut entries = session.read_log(|log| log.entry_count());
+    let mut entries = session.read_log(Log::entry_count);
     drop(session);
     loop {
         // Each step is taken by another process.
         let mut session = stepwise(shop.reopen("boss").await);
         let run = session.resume(&stop).await.unwrap();
         counts.push(shop.counts());
-        if let Some((path, call)) = call_ids(&session).first().filter(|_| session.read_log(|log| log.is_waiting())) {
+        if let Some((path, call)) = call_ids(&session).first().filter(|_| session.read_log(Log::is_waiting)) {
             session.answer(path, call, CallAnswer::Approve).await.unwrap();
         }
-        let now = session.read_log(|log| log.entry_count());
+        let now = session.read_log(Log::entry_count);
         assert!(now > entries, "each step is saved");
         entries = now;
         if run.outcome().is_some() {
