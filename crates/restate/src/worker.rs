@@ -187,7 +187,8 @@ impl Worker {
         let is_complete = stored.entries.len() <= MAX_ENTRIES;
         let entries = stored.entries.iter().take(MAX_ENTRIES);
         let entries: Vec<Json> = entries.map(|entry| serde_json::from_str(entry).unwrap_or_default()).collect();
-        let next = after.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+        let first = after.min(stored.summary.entries);
+        let next = first.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let waiting = Waiting::all(&self.log(id).await?);
         Ok(json!({
             "session": id,

@@ -75,6 +75,13 @@ async fn whatever_is_repeated_finds_out_from_the_log() {
     assert_eq!((order.calls("pay"), order.calls("look"), order.calls("ship")), (1, 1, 1));
     assert_eq!(bench.worker.reply(&SessionId::parse("a").unwrap()).await.unwrap()["text"], "3 of 3 a");
     assert_eq!(bench.start("a", "clerk", "k1").await.unwrap(), progress, "the message was answered");
+    for (after, count) in [(0, progress.entries), (progress.entries, 0), (99, 0)] {
+        let read = bench.worker.read(&SessionId::parse("a").unwrap(), after).await.unwrap();
+        assert_eq!(
+            (&read["next"], read["entries"].as_array().unwrap().len() as u64),
+            (&json!(progress.entries), count)
+        );
+    }
 }
 
 #[tokio::test]
