@@ -9,6 +9,7 @@ import { notify, post } from "./live.js";
  * @property {string} hash
  * @property {string} interrupt
  * @property {string} result
+ * @property {string} tool
  * @property {boolean} approved
  * @property {string} reason
  * @property {string | undefined} answer
@@ -21,11 +22,11 @@ import { notify, post } from "./live.js";
  * @returns {Decision}
  */
 function readDecision(form, approved) {
-  const { session = "", run = "[]", call = "", hash = "", interrupt = "", result = "" } = form.dataset;
+  const { session = "", run = "[]", call = "", hash = "", interrupt = "", result = "", tool = "" } = form.dataset;
   const data = new FormData(form);
   const reason = String(data.get("reason") ?? "").trim();
   const answer = data.has("answer") ? String(data.get("answer")).trim() : undefined;
-  return { session, run: JSON.parse(run), call, hash, interrupt, result, approved, reason, answer };
+  return { session, run: JSON.parse(run), call, hash, interrupt, result, tool, approved, reason, answer };
 }
 
 /**

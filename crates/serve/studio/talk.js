@@ -184,9 +184,12 @@ conversation.addEventListener("click", (event) => {
   if (button instanceof HTMLElement && button.dataset.action) void act(button.dataset.action);
 });
 
-handleApprovals(conversation, async ({ interrupt, result, approved, reason, answer }) => {
+handleApprovals(conversation, async ({ interrupt, result, tool, approved, reason, answer }) => {
   if (answer !== undefined) {
-    await run({ messages: [{ id: crypto.randomUUID(), role: "tool", toolCallId: result, content: answer }] }, "");
+    const toolCalls = [{ id: result, type: "function", function: { name: tool, arguments: "{}" } }];
+    const asked = { id: crypto.randomUUID(), role: "assistant", content: "", toolCalls };
+    const answered = { id: crypto.randomUUID(), role: "tool", toolCallId: result, content: answer };
+    await run({ messages: [asked, answered] }, "");
     return;
   }
   const payload = approved ? { approved } : { approved, reason: reason || undefined };

@@ -261,7 +261,7 @@ fn data(scene: &Scene<'_>, entry: usize, name: &str, text: &str) -> Html {
 pub(super) fn approval(session: &str, call: &Waiting) -> Html {
     if let Some(question) = &call.question {
         return html!(
-            "<form class=\"approval\" data-session=\"{}\" data-run=\"{}\" data-call=\"{}\" data-hash=\"{}\" data-result=\"{}\">\
+            "<form class=\"approval\" data-session=\"{}\" data-run=\"{}\" data-call=\"{}\" data-hash=\"{}\" data-result=\"{}\" data-tool=\"{}\">\
              <p class=\"question\">{}</p><label>Answer <textarea name=\"answer\" rows=\"2\" required></textarea></label>\
              <div class=\"actions\"><button class=\"primary\" value=\"answer\">Answer</button></div></form>",
             session,
@@ -269,6 +269,7 @@ pub(super) fn approval(session: &str, call: &Waiting) -> Html {
             call.call_id,
             call.hash,
             patter_core::serve::ag_ui::call_id(&call.run, &call.call_id),
+            call.tool,
             question
         );
     }

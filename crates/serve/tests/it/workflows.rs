@@ -99,7 +99,10 @@ async fn workflows_run_over_ag_ui() {
     let call = asked.iter().rfind(|event| event["type"] == "TOOL_CALL_START").unwrap();
     assert_eq!(call["toolCallName"], "sure", "{asked:?}");
     let answer = json!({"role": "tool", "id": "2", "toolCallId": call["toolCallId"], "content": "Yes, it is."});
-    let messages = json!({"runId": "r2", "messages": [{"id": "1", "role": "user", "content": "Go"}, answer]});
+    let function = json!({"name": "sure", "arguments": "{}"});
+    let calls = json!([{"id": call["toolCallId"], "type": "function", "function": function}]);
+    let asked = json!({"id": "a", "role": "assistant", "content": "", "toolCalls": calls});
+    let messages = json!({"runId": "r2", "messages": [{"id": "1", "role": "user", "content": "Go"}, asked, answer]});
     let ended = lab.post("/agents/asking/ag-ui", &request("b", messages)).await;
     assert!(ended.body.contains("Yes, it is.") && ended.body.contains("RUN_FINISHED"), "{}", ended.body);
     assert_eq!(lab.counts(), (0, 2));
