@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) paid: AtomicUsize,
     /// When the model was called.
     pub(crate) model_calls: Mutex<Vec<Instant>>,
-    /// For how many seconds the next call of the model is told to wait, if any.
+    /// The seconds after which the next call of the model is to be repeated, instead of an answer; 0 for an answer.
     pub(crate) retry_after: AtomicUsize,
     is_over: AtomicBool,
 }

@@ -16,7 +16,7 @@ pub(super) struct RateLimiter {
 struct Block {
     until: Instant,
     reason: String,
-    /// Whether a request of this process met the limit, and others have not been told.
+    /// Whether a request of this process met the limit, and others do not know yet.
     is_new: bool,
 }
 
@@ -34,8 +34,8 @@ impl RateLimiter {
         self.block_as(duration, reason, true);
     }
 
-    /// Does the same because another process met the limit. What was told twice is the same up to a moment.
-    pub(super) fn block_as_told(&self, duration: Duration, reason: &str) {
+    /// Does the same because another process met the limit. Hearing of it again changes nothing: the end differs by a moment.
+    pub(super) fn block_as_reported(&self, duration: Duration, reason: &str) {
         const MOMENT: Duration = Duration::from_millis(500);
         if self.delay().is_none_or(|delay| delay.duration + MOMENT < duration) {
             self.block_as(duration, reason, false);
@@ -62,7 +62,7 @@ impl RateLimiter {
         Some(Delay { duration, reason })
     }
 
-    /// Returns the delay if others have not been told about it, once.
+    /// Returns the delay if others do not know about it, once.
     pub(super) fn take_new(&self) -> Option<Delay> {
         let delay = self.delay()?;
         let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,15 +101,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_limits_that_were_met_here_are_told() {
+    async fn only_limits_that_were_met_here_are_new() {
         let limiter = RateLimiter::default();
-        limiter.block_as_told(4 * SECOND, "theirs");
+        limiter.block_as_reported(4 * SECOND, "theirs");
         assert_eq!(limiter.delay().unwrap().reason, "theirs");
         assert_eq!(limiter.take_new(), None);
         limiter.block(8 * SECOND, "ours");
         assert_eq!(limiter.take_new(), Some(Delay { duration: 8 * SECOND, reason: "ours".to_owned() }));
         assert_eq!(limiter.take_new(), None, "once");
-        limiter.block_as_told(8 * SECOND, "ours");
+        limiter.block_as_reported(8 * SECOND, "ours");
         assert_eq!(limiter.delay().unwrap().duration, 8 * SECOND);
     }
 

@@ -144,6 +144,10 @@ pub fn compare(
         replayed: HashMap::new(),
         found: ReplayComparison::default(),
     };
+    let entries: Vec<_> = entries.into_iter().collect();
+    if entries.iter().any(|entry| matches!(entry, LogEntry::Redacted { .. })) {
+        return Err(comparer.log.error("the contents of the session were removed, so it cannot be compared"));
+    }
     for entry in entries {
         comparer.compare_entry(entry)?;
         if on_difference == OnDifference::Stop && !comparer.found.divergences.is_empty() {
@@ -205,9 +209,6 @@ impl<'c> Comparer<'c> {
                     self.apply_input(&path, &then, input);
                     self.compare_outcomes(&path);
                 }
-            }
-            LogEntry::Redacted { .. } => {
-                return Err(self.log.error("the contents of the session were removed, so it cannot be compared"));
             }
             other => {
                 if let LogEntry::RunRestored { run, .. } = &other {

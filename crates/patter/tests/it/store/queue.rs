@@ -302,7 +302,7 @@ async fn limits_of_providers_are_shared(test_store: &TestStore) {
     };
     assert_eq!(queue(&store).share_limits(&[]).await.unwrap(), []);
     queue(&store).share_limits(&[limit("a", HOUR, "slow down"), limit("b", HOUR, "used up")]).await.unwrap();
-    // The longest time counts, and what has ended is not told.
+    // The longest time counts, and what has ended is left out.
     let met =
         [limit("a", Duration::from_secs(1), "shorter"), limit("b", 2 * HOUR, "longer"), limit("c", Duration::ZERO, "")];
     queue(&other).share_limits(&met).await.unwrap();
