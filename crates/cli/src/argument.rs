@@ -82,6 +82,16 @@ pub(crate) fn parse_rate(text: &str) -> Result<Duration, String> {
     time.map(|time| time / count).map_err(|_| invalid())
 }
 
+/// Parses an age: days, or a time as elsewhere.
+pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+    const DAY: u64 = 24 * 60 * 60;
+    let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<u64>().ok());
+    match days {
+        Some(days) if days > 0 => Ok(Duration::from_secs(days.saturating_mul(DAY))),
+        _ => parse_duration(text).map_err(|_| "write a time above 0, such as 90d or 12h".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,15 +146,5 @@ mod tests {
         for text in ["fast", "0/s", "60/", "60/day", "-1/s", "60"] {
             assert!(parse_rate(text).is_err(), "{text}");
         }
-    }
-}
-
-/// Parses an age: days, or a time as elsewhere.
-pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
-    const DAY: u64 = 24 * 60 * 60;
-    let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<u64>().ok());
-    match days {
-        Some(days) if days > 0 => Ok(Duration::from_secs(days.saturating_mul(DAY))),
-        _ => parse_duration(text).map_err(|_| "write a time above 0, such as 90d or 12h".to_owned()),
     }
 }
