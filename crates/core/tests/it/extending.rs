@@ -95,7 +95,7 @@ fn a_base_may_extend_another() {
     assert_eq!(findings(&[("a.gram", &text)]), []);
     let project = Project::read([("a.gram", &text)]);
     let sunday = project.find_agent("sunday").unwrap();
-    assert_eq!(sunday.bases().filter_map(|base| base.name()).collect::<Vec<_>>(), ["night", "desk"]);
+    assert_eq!(sunday.bases().filter_map(patter_core::gram::Pattern::name).collect::<Vec<_>>(), ["night", "desk"]);
     assert_eq!(sunday.inherited_from("instruction").as_deref(), Some("night"));
     assert_eq!(sunday.inherited_from("temperature").as_deref(), Some("desk"));
     assert_eq!(compile(&project, "sunday").unwrap().offered_tools().len(), 3);
