@@ -242,6 +242,7 @@ async fn images_of_tools_are_stored_beside_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let agent = "[a:Agent {instruction: 'Look.', model: 'Anthropic/claude-sonnet-4-5'} | `fs/readFile`]";
     std::fs::write(folder.path().join("a.gram"), agent).unwrap();
+    std::fs::write(folder.path().join("patter.toml"), "").unwrap();
     std::fs::write(folder.path().join("photo.png"), PNG).unwrap();
     let (address, requests) = reader().await;
     let environment = Environment::from_variables([("ANTHROPIC_API_KEY", "k3y"), ("ANTHROPIC_BASE_URL", &address)]);

@@ -19,13 +19,14 @@ function agent(name, threadId) {
 }
 
 // Runs an agent, and returns its events in short, with what the page learned at the end.
-async function run(agent, parameters = {}) {
+async function run(agent, parameters = {}, seen = () => {}) {
   const events = [];
   let finished;
   await agent.runAgent(parameters, {
     onEvent({ event }) {
       EventSchemas.parse(event);
       events.push(event);
+      seen(event);
     },
     onRunFinishedEvent(parameters) {
       finished = parameters;
@@ -126,8 +127,7 @@ assert.equal(outer.at(-1).content, "All paid.");
 // A run that the page gives up. The client itself says so with an error.
 const slow = agent("slow", "thread-slow");
 say(slow, "Wait");
-setTimeout(() => slow.abortRun(), 300);
-turn = await run(slow);
+turn = await run(slow, {}, ({ type }) => type === "TOOL_CALL_RESULT" && setTimeout(() => slow.abortRun(), 100));
 assert.equal(turn.types.at(-1), "RUN_ERROR");
 assert.deepEqual(texts(slow, "tool"), ["paid"]);
 

@@ -165,7 +165,8 @@ async fn an_older_store_is_brought_up_to_date() {
     drop(store);
     test_store
         .execute(
-            "DROP TABLE TABLE.work, TABLE.workers, TABLE.attachments, TABLE.leases, TABLE.settings;
+            "DROP TABLE TABLE.work, TABLE.workers, TABLE.attachments, TABLE.leases, TABLE.settings,
+                TABLE.provider_limits;
              ALTER TABLE TABLE.sessions DROP COLUMN owner, DROP COLUMN epoch;
              UPDATE TABLE.version SET version = 1",
         )
