@@ -252,7 +252,7 @@ async fn images_of_tools_are_stored_beside_the_log() {
     let store = test_store.open().await;
     let mut session = Session::create(Arc::clone(&project), Arc::clone(&store), id("a"));
     say(&mut session, "What is in photo.png?").await;
-    let image = requests.lock().unwrap()[1]["messages"][2]["content"].to_string();
+    let image = requests.lock().unwrap()[1]["messages"][2]["content"][0]["content"].to_string();
     assert!(image.contains("iVBORw0KGgouLi4u"), "{image}");
     drop(session);
 
@@ -268,7 +268,7 @@ async fn images_of_tools_are_stored_beside_the_log() {
     // Another process continues, and so does a fork whose origin is gone.
     let mut session = Session::open(Arc::clone(&project), test_store.open().await, &id("a")).await.unwrap();
     say(&mut session, "Are you sure?").await;
-    assert_eq!(requests.lock().unwrap()[2]["messages"][2]["content"].to_string(), image);
+    assert_eq!(requests.lock().unwrap()[2]["messages"][2]["content"][0]["content"].to_string(), image);
     let mut fork = session.fork(4, Some((Arc::clone(&store), id("fork")))).unwrap();
     drop(session);
     say(&mut fork, "Once more").await;
@@ -276,7 +276,7 @@ async fn images_of_tools_are_stored_beside_the_log() {
     store.remove(&id("a")).await.unwrap();
     let mut fork = Session::open(project, Arc::clone(&store), &id("fork")).await.unwrap();
     say(&mut fork, "And again").await;
-    assert_eq!(requests.lock().unwrap()[4]["messages"][2]["content"].to_string(), image);
+    assert_eq!(requests.lock().unwrap()[4]["messages"][2]["content"][0]["content"].to_string(), image);
     let log = store.read(&id("fork")).await.unwrap().entries.join("\n");
     assert!(log.contains(&hash) && !log.contains("iVBORw0KGgo"), "{log}");
 }
