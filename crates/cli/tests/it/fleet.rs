@@ -218,7 +218,8 @@ fn slow_proxy(socket: String) -> u16 {
     thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let Ok(server) = UnixStream::connect(&socket) else { continue };
-            let (from_server, to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            let from_server = server.try_clone().unwrap();
+            let to_client = client.try_clone().unwrap();
             thread::spawn(move || forward_slowly(client, server));
             thread::spawn(move || forward_slowly(from_server, to_client));
         }

@@ -170,7 +170,7 @@ impl<'p> Checker<'p> {
             let Some((other, base_declared, base)) = inherited.get(&name) else { continue };
             let Some(difference) = self.difference(declared, *base_declared) else { continue };
             let base_name = base.name().unwrap_or_default();
-            let message = format!("`{name}` is another one than that of `{base_name}`: {difference}");
+            let message = format!("`{name}` differs from that of `{base_name}`: {difference}");
             let found = rule::CONFLICTING_ELEMENT.at(name_span(member.element()), message);
             let place = project.file_of(other.element()).map(|file| (file, name_span(other.element())));
             let hint = "rename one of them, or declare it as the base does";

@@ -287,7 +287,7 @@ pub const PROJECT_SCHEMA: Schema = Schema {
             properties: &[
                 ("as", "the name by which the agent calls it"),
                 ("toolkit", "the toolkit it comes from"),
-                ("inherited", "the agent it is inherited from, if that is another one"),
+                ("inherited", "the agent it is inherited from, if it is inherited"),
             ],
         },
         RelationSchema {

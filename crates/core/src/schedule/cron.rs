@@ -245,7 +245,7 @@ impl Field {
 
     fn parse_range(&self, range: Word<'_>, has_step: bool) -> Result<(u8, u8), CronError> {
         if range.1 == "*" {
-            // 7 is another name of 0.
+            // 7 means Sunday, as 0 does.
             let max = if self.max == 7 { 6 } else { self.max };
             return Ok((self.min, max));
         }

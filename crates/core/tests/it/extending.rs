@@ -196,8 +196,7 @@ fn an_element_that_differs_from_that_of_the_base_is_an_error_with_both_places() 
     assert_eq!(findings(&[("a.gram", &night("findOrder"))]), [], "the same one");
     let hint = "rename one of them, or declare it as the base does";
     let text = night(&tool("(order::Int)==>(::Text)"));
-    let message =
-        "`findOrder` is another one than that of `desk`: (order::Int)==>(::Text) instead of (id::Text)==>(::Text)";
+    let message = "`findOrder` differs from that of `desk`: (order::Int)==>(::Text) instead of (id::Text)==>(::Text)";
     check_one(&text, "P156", "findOrder", message, hint);
     let finding = &findings(&[("a.gram", &text)])[0].diagnostic;
     assert_eq!(finding.related[0].span.start, u32::try_from(text.find("findOrder:Tool").unwrap()).unwrap());
@@ -207,10 +206,10 @@ fn an_element_that_differs_from_that_of_the_base_is_an_error_with_both_places() 
     let agent = "[findOrder:Agent {description: 'Finds', instruction: 'x', model: 'demo'}]";
     let found = findings(&[("a.gram", &night(agent))]);
     let found = found.iter().find(|one| one.diagnostic.code == "P156").unwrap();
-    let message = "`findOrder` is another one than that of `desk`: it is an agent here, and a tool there";
+    let message = "`findOrder` differs from that of `desk`: it is an agent here, and a tool there";
     assert_eq!(found.diagnostic.message, message);
     let payer = "[payer:Agent {description: 'Pays', instruction: 'x', model: 'demo'}]";
-    let message = "`payer` is another one than that of `desk`: they are different agents";
+    let message = "`payer` differs from that of `desk`: they are different agents";
     check_one(&night(payer), "P156", "payer", message, hint);
     // In another file, the hint says where.
     let own = "[night:Agent {extends: 'desk', model: 'demo'} | [findOrder:Tool {description: 'x'} | ()==>(::Text)]]";

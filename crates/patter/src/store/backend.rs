@@ -54,7 +54,9 @@ pub trait Store: Send + Sync {
         &self,
         state: Option<SessionState>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        self.list_page(state, None, limit)
+    }
 
     /// Returns sessions that are in a state, newest first, that follow another one in this order. If that one changes meanwhile,
     /// none is left out that did not change.
@@ -63,17 +65,7 @@ pub trait Store: Send + Sync {
         state: Option<SessionState>,
         after: Option<&'a SessionSummary>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
-        Box::pin(async move {
-            let mut sessions = self.list_in_state(state, usize::MAX).await?;
-            let follows = |session: &SessionSummary, last: &SessionSummary| {
-                (session.changed_ms, &session.id) < (last.changed_ms, &last.id)
-            };
-            sessions.retain(|session| after.is_none_or(|last| follows(session, last)));
-            sessions.truncate(limit);
-            Ok(sessions)
-        })
-    }
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>>;
 
     /// Returns the ids with a prefix, sorted.
     fn ids<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>>;

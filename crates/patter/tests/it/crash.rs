@@ -134,12 +134,13 @@ impl Store for KillingStore {
         self.inner.read_from(id, first)
     }
 
-    fn list_in_state(
-        &self,
+    fn list_page<'a>(
+        &'a self,
         state: Option<SessionState>,
+        after: Option<&'a SessionSummary>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
-        self.inner.list_in_state(state, limit)
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        self.inner.list_page(state, after, limit)
     }
 
     fn ids<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>> {

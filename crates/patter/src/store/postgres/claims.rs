@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 /// The maximum number of requests that wait for the connection. Whoever wants to add another waits, too.
 const QUEUE: usize = 1024;
 /// The maximum number of requests that are executed together.
-pub(super) const MAX_GROUP: usize = 256;
+const MAX_GROUP: usize = 256;
 /// How long the server may take for a statement before the connection counts as lost. The server itself gives up earlier.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(55);
 /// How many times to repeat a statement that others prevented.
@@ -30,8 +30,15 @@ pub(super) struct Claims {
 
 /// What the task receives.
 pub(super) struct Received {
-    pub(super) requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<Request>,
     pub(super) released: mpsc::UnboundedReceiver<Release>,
+}
+
+/// What the task does next.
+pub(super) enum Next {
+    /// Perform requests together.
+    Perform(Vec<Request>),
+    Release(Release),
 }
 
 /// A session that is no longer claimed.
@@ -88,6 +95,18 @@ impl Group {
             }
         }
         group
+    }
+}
+
+impl Received {
+    /// Waits for what to do next. `None` if nobody is left who could ask for something.
+    pub(super) async fn next(&mut self) -> Option<Next> {
+        let mut group = Vec::new();
+        tokio::select! {
+            biased;
+            received = self.requests.recv_many(&mut group, MAX_GROUP) => (received > 0).then_some(Next::Perform(group)),
+            released = self.released.recv() => released.map(Next::Release),
+        }
     }
 }
 

@@ -6,8 +6,7 @@
 
 use super::batch::{self, Append, Create};
 use super::claims::{
-    ATTEMPTS, Answer, AppendError, Claimed, Claims, Group, MAX_GROUP, Received, Release, Request, answer_appends,
-    limited,
+    ATTEMPTS, Answer, AppendError, Claimed, Claims, Group, Next, Received, Release, Request, answer_appends, limited,
 };
 use super::lease::{Fence, Lease, Renewal};
 use super::mode::other_mode;
@@ -89,18 +88,10 @@ pub(super) fn start(server: Arc<Server>, length: Duration) -> Result<Claims, Sto
 
 impl LeasesTask {
     async fn run(mut self) {
-        let mut group = Vec::new();
-        loop {
-            tokio::select! {
-                biased;
-                received = self.received.requests.recv_many(&mut group, MAX_GROUP) => if received == 0 { break },
-                released = self.received.released.recv() => match released {
-                    Some(released) => self.release(vec![released]).await,
-                    None => break,
-                },
-            }
-            if !group.is_empty() {
-                self.perform(std::mem::take(&mut group)).await;
+        while let Some(next) = self.received.next().await {
+            match next {
+                Next::Perform(requests) => self.perform(requests).await,
+                Next::Release(released) => self.release(vec![released]).await,
             }
         }
         self.release(Vec::new()).await;

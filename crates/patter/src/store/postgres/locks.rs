@@ -4,7 +4,7 @@
 
 use super::batch::{self, Append, Create};
 use super::claims::{
-    ATTEMPTS, Answer, AppendError, Claimed, Claims, Group, MAX_GROUP, Received, Request, answer_appends, limited,
+    ATTEMPTS, Answer, AppendError, Claimed, Claims, Group, Next, Received, Request, answer_appends, limited,
 };
 use super::mode::hold_mode;
 use super::server::{Server, is_connection_lost, is_serialization_failure, is_unique_violation};
@@ -50,18 +50,10 @@ pub(super) fn start(server: Arc<Server>, connection: PgConnection, connection_id
 
 impl LocksTask {
     async fn run(mut self) {
-        let mut group = Vec::new();
-        loop {
-            tokio::select! {
-                biased;
-                received = self.received.requests.recv_many(&mut group, MAX_GROUP) => if received == 0 { break },
-                released = self.received.released.recv() => match released {
-                    Some(released) => self.release(vec![released.id]).await,
-                    None => break,
-                },
-            }
-            if !group.is_empty() {
-                self.perform(std::mem::take(&mut group)).await;
+        while let Some(next) = self.received.next().await {
+            match next {
+                Next::Perform(requests) => self.perform(requests).await,
+                Next::Release(released) => self.release(vec![released.id]).await,
             }
         }
     }

@@ -177,14 +177,6 @@ impl Store for PostgresStore {
         }))
     }
 
-    fn list_in_state(
-        &self,
-        state: Option<SessionState>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
-        self.list_page(state, None, limit)
-    }
-
     fn list_page<'a>(
         &'a self,
         state: Option<SessionState>,

@@ -37,12 +37,14 @@ const SETTINGS: &str = "
 
 /// An advisory lock on a session that ends with the transaction.
 const LOCK: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended('patter session ' || $1, 0))";
-/// Whether a session can be changed by others than its owner. The row is locked until the transaction ends.
-const LOCK_ROW: &str = "
+/// Locks the row of a session until the transaction or its savepoint ends.
+const LOCK_ROW: &str = "SELECT FROM patter.sessions WHERE id = $1 FOR UPDATE";
+/// Whether nobody has a lease of a session. A statement after the lock, since one sees only what was committed before it started.
+const IS_FREE: &str = "
     SELECT NOT EXISTS (
         SELECT FROM patter.leases
         WHERE owner = session.owner AND until_ms > (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
-    FROM patter.sessions AS session WHERE id = $1 FOR UPDATE";
+    FROM patter.sessions AS session WHERE id = $1";
 const OWNER: &str = "
     SELECT leases.owner FROM patter.sessions AS session JOIN patter.leases ON leases.owner = session.owner
     WHERE session.id = $1";
@@ -126,12 +128,15 @@ impl Server {
 
     /// Makes sure that nobody claims a session until the transaction ends. Waits a moment for a holder that was just killed.
     pub(super) async fn lock(&self, statements: &mut Statements, id: &SessionId) -> Result<(), StoreError> {
-        let failed = |error: sqlx::Error| self.failed(&error);
-        let statement = if self.claims == ClaimMode::Lock { LOCK } else { LOCK_ROW };
         for pause in LOCK_PAUSES_MS.into_iter().map(Some).chain([None]) {
-            let locked = sqlx::query_scalar::<_, bool>(statement).bind(id.as_str()).persistent(statements.named);
-            // A session that does not exist has no row.
-            if locked.fetch_optional(statements.on()).await.map_err(failed)?.unwrap_or(true) {
+            let locked = match self.claims {
+                ClaimMode::Lock => {
+                    let query = sqlx::query_scalar(LOCK).bind(id.as_str()).persistent(statements.named);
+                    query.fetch_one(statements.on()).await
+                }
+                ClaimMode::Lease(_) => lock_row(statements.on(), id).await,
+            };
+            if locked.map_err(|error| self.failed(&error))? {
                 return Ok(());
             }
             if let Some(pause) = pause {
@@ -266,4 +271,18 @@ fn is_closed_early(error: &sqlx::Error) -> bool {
 fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
     code.is_some_and(|code| codes.contains(&&*code))
+}
+
+/// Locks a session that nobody has a lease of. Otherwise it is not locked, so that its holder can append to it and release it.
+async fn lock_row(connection: &mut PgConnection, id: &SessionId) -> Result<bool, sqlx::Error> {
+    let mut savepoint = connection.begin().await?;
+    sqlx::query(LOCK_ROW).bind(id.as_str()).persistent(false).execute(&mut *savepoint).await?;
+    let query = sqlx::query_scalar(IS_FREE).bind(id.as_str()).persistent(false);
+    // A session that does not exist has no row.
+    let is_free = query.fetch_optional(&mut *savepoint).await?.unwrap_or(true);
+    match is_free {
+        true => savepoint.commit().await?,
+        false => savepoint.rollback().await?,
+    }
+    Ok(is_free)
 }

@@ -59,6 +59,22 @@ async fn an_owner_that_wakes_too_late_writes_nothing() {
     assert_eq!(other.read(&id("a")).await.unwrap().entries, ["1", "2", "3"]);
 }
 
+/// Whoever waits for a session to be released does not prevent its owner from that.
+#[tokio::test]
+async fn a_session_can_be_released_while_others_wait_to_remove_it() {
+    let Some(test_store) = TestStore::pooled().await else { return };
+    let store = test_store.open().await;
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        append(&mut claim, &texts(["1"])).await;
+        drop(claim);
+    };
+    let a = id("a");
+    let (removed, ()) = tokio::join!(store.remove(&a), release);
+    removed.unwrap();
+}
+
 /// Nobody else claimed the session meanwhile, so its owner goes on.
 #[tokio::test]
 async fn a_lost_session_that_nobody_took_is_claimed_again() {
