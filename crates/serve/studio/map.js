@@ -23,7 +23,7 @@ function show(next) {
   const y = Math.min(Math.max(next.y, 40 - height), whole.height - 40);
   box = { x, y, width, height };
   svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
-  if (bands.length > 0) drawAround(y - height / 2, y + height * 1.5);
+  drawAround(y - height / 2, y + height * 1.5);
 }
 
 /** Zooms by a factor, and keeps a point of the window where it is. @param {number} factor @param {number} [px] @param {number} [py] */
@@ -124,7 +124,7 @@ map.addEventListener("focusin", (event) => {
   const link = /** @type {Element} */ (event.target).closest("a");
   // The browser scrolls to what has the focus; the map moves instead.
   map.scrollTo(0, 0);
-  const node = link && moved < 5 ? nodes[Number(link.dataset.node)] : null;
+  const node = link && moved < 5 ? nodes()[Number(link.dataset.node)] : null;
   if (node) reveal(node.box);
 });
 
@@ -135,53 +135,49 @@ function place(element) {
   return { x: number("x"), y: number("y"), width: number("width"), height: number("height") };
 }
 
-/** @type {Item[]} */
-const nodes = [...svg.querySelectorAll(".node")].map((element) => {
-  const { classList, dataset } = /** @type {SVGElement} */ (element);
-  return {
-    element,
-    box: place(element),
-    name: (dataset.name ?? "").toLowerCase(),
-    data: dataset,
-    isTool: classList.contains("tool"),
-    isAgent: classList.contains("agent") || classList.contains("delegate"),
-    hasProblem: classList.contains("problem"),
-  };
+/** The nodes of the drawing, by number. They are read when they are first needed, since large drawings have many. @type {() => Item[]} */
+const nodes = once(() => {
+  /** @type {Item[]} */
+  const items = [];
+  for (const element of svg.querySelectorAll(".node")) {
+    const { classList, dataset } = /** @type {SVGElement} */ (element);
+    items[Number(dataset.node)] = {
+      element,
+      box: place(element),
+      name: (dataset.name ?? "").toLowerCase(),
+      data: dataset,
+      isTool: classList.contains("tool"),
+      isAgent: classList.contains("agent") || classList.contains("delegate"),
+      hasProblem: classList.contains("problem"),
+    };
+  }
+  return items;
 });
-/** @type {Line[]} */
-const lines = [...svg.querySelectorAll(".edges .edge")].map((element) => {
+/** @type {() => Line[]} */
+const lines = once(() => [...svg.querySelectorAll(".edges .edge")].map((element) => {
   const { dataset, classList } = /** @type {SVGElement} */ (element);
   const calls = classList.contains("calls") || classList.contains("delegates_to");
   return { element, from: Number(dataset.from), to: Number(dataset.to), permission: dataset.permission, calls };
-});
-/** The height of a band. A large drawing is drawn band by band, around what is shown. */
-const BAND = 1500;
-const bandOf = (/** @type {number} */ index) => Math.floor((nodes[index]?.box.y ?? 0) / BAND);
-/** What is in each band, if the drawing is large. @type {{ nodes: Item[], lines: Line[] }[]} */
-const bands = [];
-if (svg.querySelector(".far")) {
-  const band = (/** @type {number} */ index) => (bands[bandOf(index)] ??= { nodes: [], lines: [] });
-  nodes.forEach((item, index) => band(index).nodes.push(item));
-  for (const line of lines) {
-    band(line.from).lines.push(line);
-    if (bandOf(line.from) !== bandOf(line.to)) band(line.to).lines.push(line);
-  }
-}
-/** The bands that are drawn. At first each counts, so that each gets its state. @type {Set<number>} */
-let drawn = new Set(bands.keys());
+}));
 
-/** Draws the bands between two heights, and no others. @param {number} top @param {number} bottom */
+/** Returns a function that computes a value when it is first called. @template T @param {() => T} compute @returns {() => T} */
+function once(compute) {
+  /** @type {{ value: T } | undefined} */
+  let computed;
+  return () => (computed ??= { value: compute() }).value;
+}
+
+/** The groups of a large drawing, and the bands in which what they contain starts and ends. */
+const groups = [...svg.querySelectorAll("[data-bands]")].map((element) => {
+  const [top = 0, bottom = 0] = (/** @type {SVGElement} */ (element).dataset.bands ?? "").split(" ").map(Number);
+  return { element, top, bottom };
+});
+
+/** Draws what starts or ends between two heights, and nothing else of a large drawing. @param {number} top @param {number} bottom */
 function drawAround(top, bottom) {
-  const next = new Set();
-  for (let index = Math.max(Math.floor(top / BAND), 0); index * BAND < bottom && index < bands.length; index += 1) next.add(index);
-  const changed = [...new Set([...drawn, ...next])].filter((index) => drawn.has(index) !== next.has(index));
-  drawn = next;
-  for (const index of changed) {
-    bands[index]?.nodes.forEach(({ element }) => element.classList.toggle("far", !next.has(index)));
-    for (const { element, from, to } of bands[index]?.lines ?? []) {
-      element.classList.toggle("far", !next.has(bandOf(from)) && !next.has(bandOf(to)));
-    }
-  }
+  const height = Number(svg.dataset.band);
+  const isShown = (/** @type {number} */ band) => (band + 1) * height > top && band * height < bottom;
+  for (const group of groups) group.element.classList.toggle("far", !isShown(group.top) && !isShown(group.bottom));
 }
 
 /** @type {Item[]} */
@@ -194,6 +190,7 @@ let problem = "";
 
 /** Shows what matches all filters, and dims the rest. */
 function filter() {
+  const all = nodes();
   const values = new FormData(/** @type {HTMLFormElement} */ (form));
   const value = (/** @type {string} */ name) => String(values.get(name) ?? "");
   const [name, effect, permission, layer, model] = [value("name").trim().toLowerCase(), value("effect"), value("permission"), value("layer"), value("model")];
@@ -207,37 +204,37 @@ function filter() {
   // What a filter is about: tools, agents, or calls, with what is at their other end.
   const isLinked = effect || layer || permission || model;
   const linked = new Set();
-  for (const { from, to, permission: decision, calls } of isLinked ? lines : []) {
-    const isTool = !!nodes[to]?.isTool;
-    if (calls && fits(nodes[from]) && fits(nodes[to]) && (!permission || decision === permission) && (isTool || !(effect || layer))) {
+  for (const { from, to, permission: decision, calls } of isLinked ? lines() : []) {
+    const isTool = !!all[to]?.isTool;
+    if (calls && fits(all[from]) && fits(all[to]) && (!permission || decision === permission) && (isTool || !(effect || layer))) {
       linked.add(from).add(to);
     }
   }
   if (!permission && !model) {
-    nodes.forEach((item, index) => item.isTool && isLinked && fits(item) && linked.add(index));
+    all.forEach((item, index) => item.isTool && isLinked && fits(item) && linked.add(index));
   }
   const direct = new Set();
-  nodes.forEach((item, index) => {
+  all.forEach((item, index) => {
     if ((!isLinked || linked.has(index)) && item.name.includes(name) && (!onlyProblems || item.hasProblem) && (!asked || asked.has(index))) direct.add(index);
   });
   // What was searched for is shown with its neighbours.
   const lit = new Set(direct);
   const isSearch = name || onlyProblems;
-  for (const { from, to } of isSearch ? lines : []) {
+  for (const { from, to } of isSearch ? lines() : []) {
     if (direct.has(from) && (!isLinked || linked.has(to))) lit.add(to);
     if (direct.has(to) && (!isLinked || linked.has(from))) lit.add(from);
   }
-  nodes.forEach((item, index) => {
+  all.forEach((item, index) => {
     item.element.classList.toggle("dim", !!isActive && !lit.has(index));
     item.element.classList.toggle("hit", (!!isSearch || !!asked) && direct.has(index));
   });
-  for (const { element, from, to, permission: decision } of lines) {
+  for (const { element, from, to, permission: decision } of lines()) {
     const isLit = lit.has(from) && lit.has(to) && (!isSearch || direct.has(from) || direct.has(to)) && (!permission || decision === permission);
     element.classList.toggle("dim", !!isActive && !isLit);
   }
-  hits = isActive ? nodes.filter((_, index) => direct.has(index)): [];
+  hits = isActive ? all.filter((_, index) => direct.has(index)): [];
   current = 0;
-  found.textContent = problem || (isActive ? `${hits.length} of ${nodes.length}` : "");
+  found.textContent = problem || (isActive ? `${hits.length} of ${all.length}` : "");
   if ((isSearch || asked) && hits[0]) reveal(hits[0].box);
 }
 

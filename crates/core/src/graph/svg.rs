@@ -4,6 +4,7 @@ use super::draw::{Drawing, MARGIN, NAME_AT, PADDING, PlacedEdge, PlacedNode, SMA
 use super::width::width;
 use super::{Availability, Edge, EdgeKind, Graph, Node, NodeKind, Permission, Steps, describe};
 use crate::text::Escaped;
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 /// The style of drawings, for light and dark pages. Its colours are those of the page, if the page has a theme.
@@ -36,11 +37,13 @@ impl fmt::Debug for SvgOptions<'_> {
 }
 
 /// A drawing with more edges than this is not read line by line: in a page, it has no tips and no titles, which would take
-/// browsers longer than everything else, and what is below the first screens is marked as `far`, so that the page draws it
-/// only when somebody goes there.
+/// browsers longer than everything else. It is divided into bands, and what is below the first screens is marked as `far`, so
+/// that the page draws it only when somebody goes there.
 const DENSE: usize = 1000;
-/// Where the first screens end.
-const NEAR: i32 = 3000;
+/// The height of a band.
+const BAND: i32 = 1500;
+/// How many bands the first screens have.
+const NEAR: i32 = 2;
 
 /// The height of the key below the drawing.
 const KEY_HEIGHT: i32 = 32;
@@ -67,7 +70,7 @@ impl Graph {
             SvgStyle::Embedded => writeln!(
                 out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"graph\" width=\"{width}\" height=\"{height}\" \
-                 viewBox=\"0 0 {width} {height}\" role=\"group\" aria-label=\"{title}: {summary}\">"
+                 viewBox=\"0 0 {width} {height}\" role=\"group\" aria-label=\"{title}: {summary}\" data-band=\"{BAND}\">"
             ),
         };
         out.push_str(
@@ -78,21 +81,62 @@ impl Graph {
             let _ = writeln!(out, "<text class=\"heading\" x=\"{x}\" y=\"{}\">{heading}</text>", TOP - 16);
         }
         let is_dense = options.style == SvgStyle::Embedded && self.edges().len() > DENSE;
-        let is_far = |index: usize| is_dense && drawing.nodes.get(index).is_some_and(|placed| placed.y > NEAR);
+        let band = |index: usize| drawing.nodes.get(index).map_or(0, |placed| placed.y / BAND);
+        let bands = |first: usize, second: usize| is_dense.then(|| Bands::new(band(first), band(second)));
+
         out.push_str("<g class=\"edges\">\n");
-        for ((edge, ends), placed) in self.edges().iter().zip(self.ends()).zip(&drawing.edges) {
-            let far = if is_far(ends.0) && is_far(ends.1) { " far" } else { "" };
-            write_edge(&mut out, self, edge, *ends, placed, options.style, is_dense.then_some(far));
-        }
+        let edges = self.edges().iter().zip(self.ends()).zip(&drawing.edges);
+        write_groups(
+            &mut out,
+            edges.map(|edge| (bands(edge.0.1.0, edge.0.1.1), edge)),
+            |out, ((edge, ends), placed)| {
+                write_edge(out, self, edge, *ends, placed, options.style, is_dense);
+            },
+        );
         out.push_str("</g>\n<g class=\"nodes\">\n");
-        for ((index, node), placed) in self.nodes().iter().enumerate().zip(&drawing.nodes) {
-            let far = if is_far(index) { " far" } else { "" };
-            write_node(&mut out, index, node, placed, options, is_dense.then_some(far));
-        }
+        let nodes = self.nodes().iter().enumerate().zip(&drawing.nodes);
+        write_groups(&mut out, nodes.map(|node| (bands(node.0.0, node.0.0), node)), |out, ((index, node), placed)| {
+            write_node(out, index, node, placed, options, is_dense);
+        });
         out.push_str("</g>\n");
         key.write(&mut out, drawing.height);
         out.push_str("</svg>\n");
         out
+    }
+}
+
+/// The bands in which something starts and ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Bands {
+    top: i32,
+    bottom: i32,
+}
+
+impl Bands {
+    fn new(first: i32, second: i32) -> Self {
+        Self { top: first.min(second), bottom: first.max(second) }
+    }
+}
+
+/// Writes parts in groups, by the bands they are in. A drawing that is not dense has none.
+fn write_groups<T>(
+    out: &mut String,
+    parts: impl Iterator<Item = (Option<Bands>, T)>,
+    mut write_part: impl FnMut(&mut String, T),
+) {
+    let mut groups = BTreeMap::<_, Vec<_>>::new();
+    for (bands, part) in parts {
+        groups.entry(bands).or_default().push(part);
+    }
+    for (bands, parts) in groups {
+        if let Some(Bands { top, bottom }) = bands {
+            let far = if top >= NEAR { " class=\"far\"" } else { "" };
+            let _ = writeln!(out, "<g{far} data-bands=\"{top} {bottom}\">");
+        }
+        parts.into_iter().for_each(|part| write_part(out, part));
+        if bands.is_some() {
+            out.push_str("</g>\n");
+        }
     }
 }
 
@@ -103,15 +147,14 @@ fn write_edge(
     (from, to): (usize, usize),
     placed: &PlacedEdge,
     style: SvgStyle,
-    dense: Option<&str>,
+    is_dense: bool,
 ) {
     let permission = edge.permission.as_ref().map(Permission::word);
     let class = permission.filter(|word| *word != "allow").map(|word| format!(" {word}")).unwrap_or_default();
-    let far = dense.unwrap_or_default();
-    let _ = write!(out, "<path class=\"edge {}{class}{far}\" d=\"", edge.kind.key());
+    let _ = write!(out, "<path class=\"edge {}{class}\" d=\"", edge.kind.key());
     write_course(out, placed);
     out.push('"');
-    if matches!(edge.kind, EdgeKind::Calls | EdgeKind::DelegatesTo | EdgeKind::Extends) && dense.is_none() {
+    if matches!(edge.kind, EdgeKind::Calls | EdgeKind::DelegatesTo | EdgeKind::Extends) && !is_dense {
         out.push_str(" marker-end=\"url(#graph-tip)\"");
     }
     if style == SvgStyle::Embedded {
@@ -119,7 +162,7 @@ fn write_edge(
         let permission = permission.map(|word| format!(" data-permission=\"{word}\""));
         out.push_str(&permission.unwrap_or_default());
     }
-    if dense.is_some() {
+    if is_dense {
         out.push_str("/>\n");
         return;
     }
@@ -158,15 +201,14 @@ fn write_node(
     node: &Node,
     placed: &PlacedNode,
     options: &SvgOptions<'_>,
-    dense: Option<&str>,
+    is_dense: bool,
 ) {
     let PlacedNode { x, y, width, height, label, remark } = placed;
     let problem = if node.problems.is_empty() { "" } else { " problem" };
     let unknown = if node.availability == Availability::Known { "" } else { " unknown" };
     let link = (options.link)(node);
-    let far = dense.unwrap_or_default();
     let steps = node.steps.map_or_else(String::new, |steps| format!(" {}", steps.noun()));
-    let class = format!("node {}{steps}{problem}{unknown}{far}", node.kind.name());
+    let class = format!("node {}{steps}{problem}{unknown}", node.kind.name());
     let _ = match &link {
         Some(link) => write!(out, "<a class=\"{class}\" href=\"{}\"", Escaped(link)),
         None => write!(out, "<g class=\"{class}\""),
@@ -175,7 +217,7 @@ fn write_node(
         write_data(out, index, node);
     }
     out.push('>');
-    if dense.is_none() {
+    if !is_dense {
         let _ = write!(out, "<title>{}</title>", Escaped(&title(node)));
     }
     let radius = if node.is_agent() { height / 2 } else { 4 };
