@@ -24,7 +24,11 @@ const OPEN_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
 pub(crate) async fn guard(State(host): State<Arc<Host>>, mut request: Request, next: Next) -> Response {
     host.metrics.request();
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let admitted = admit(&host, &request);
+    let has_cookies = request.headers().contains_key(header::COOKIE);
+    let admitted = match studio::prepare_logins(&host, has_cookies).await {
+        Ok(()) => admit(&host, &request),
+        Err(error) => Err(error),
+    };
     let mut response = match admitted {
         Err(error) => {
             host.metrics.refused();
@@ -131,7 +135,7 @@ fn authenticate(host: &Host, request: &Request) -> Result<Access, ApiError> {
         given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let Some((_, given)) = given else {
         if let Some(token) = studio::cookie_token(host, request) {
-            return Ok(Access::with(&token));
+            return Ok(Access::with(token));
         }
         return Err(ApiError::new(ApiErrorKind::Unauthorized, "a token is needed: `Authorization: Bearer …`"));
     };

@@ -101,6 +101,13 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Returns the secret that all programs which use the store share. If it has none yet, `new` becomes it. `None` if the store
+    /// cannot keep one.
+    fn shared_secret<'a>(&'a self, new: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let _ = new;
+        Box::pin(async { Ok(None) })
+    }
+
     /// Returns what the store contains.
     fn usage(&self) -> BoxFuture<'_, Result<StoreUsage, StoreError>> {
         let message = "the size of this session store is not known".to_owned();

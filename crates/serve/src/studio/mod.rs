@@ -32,7 +32,7 @@ mod experiments;
 mod new_experiment;
 mod inbox;
 
-pub(crate) use login::{Logins, cookie_token, is_open_route, login_page};
+pub(crate) use login::{Logins, cookie_token, is_open_route, login_page, prepare_logins};
 pub(crate) use view::ProjectViews;
 
 pub(crate) use timeline::TimelineCache;

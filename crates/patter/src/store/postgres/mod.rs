@@ -245,6 +245,15 @@ impl Store for PostgresStore {
         }))
     }
 
+    fn shared_secret<'a>(&'a self, new: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            const ADD: &str = "INSERT INTO patter.settings (name, value) VALUES ('secret', $1) ON CONFLICT DO NOTHING";
+            const SECRET: &str = "SELECT value FROM patter.settings WHERE name = 'secret'";
+            fetch_all!(self, sqlx::query(ADD).bind(new));
+            Ok(fetch_all!(self, sqlx::query_scalar::<_, String>(SECRET)).pop())
+        }))
+    }
+
     fn usage(&self) -> BoxFuture<'_, Result<StoreUsage, StoreError>> {
         Box::pin(with_timeout(async move {
             const USAGE: &str = "SELECT count(*), coalesce(sum(entries), 0)::bigint, min(changed_ms), \

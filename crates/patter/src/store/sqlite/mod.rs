@@ -23,7 +23,7 @@ use super::row::{SummaryRow, check_entries, session_ids, stored_session, summari
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use super::work::WorkQueue;
 use crate::tool::BoxFuture;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::{OptionalExtension, Row, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{Mutex, Notify};
@@ -98,6 +98,20 @@ impl SqliteStore {
             Err(StoreError::Busy { .. }) => self.file.lock(&self.locks, id).await,
             locked => locked,
         }
+    }
+
+    /// Changes something other than a log, in one transaction.
+    pub(super) async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let changed = self.readers.read(move |connection| {
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let result = change(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
+        });
+        with_timeout(changed).await
     }
 }
 
@@ -253,6 +267,20 @@ impl Store for SqliteStore {
                 query.query_map([to_i64(moment_ms)], summary_row)?.collect::<rusqlite::Result<Vec<_>>>()
             });
             summaries(rows.await?)
+        }))
+    }
+
+    fn shared_secret<'a>(&'a self, new: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        // The table is created with the first secret, so that files without one stay as they were.
+        const TABLE: &str =
+            "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT";
+        const ADD: &str = "INSERT INTO settings (name, value) VALUES ('secret', ?1) ON CONFLICT DO NOTHING";
+        const SECRET: &str = "SELECT value FROM settings WHERE name = 'secret'";
+        let new = new.to_owned();
+        Box::pin(self.change(move |transaction| {
+            transaction.execute_batch(TABLE)?;
+            transaction.execute(ADD, [new])?;
+            transaction.query_row(SECRET, [], |row| row.get(0)).optional()
         }))
     }
 

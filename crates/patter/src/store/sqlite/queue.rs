@@ -12,7 +12,7 @@ use crate::store::work::{
 };
 use crate::tool::BoxFuture;
 use patter_core::text::milliseconds;
-use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Row, params};
 use serde_json::json;
 use std::time::Duration;
 
@@ -115,22 +115,6 @@ const LIMITS: &str = concat!(
     " ORDER BY provider"
 );
 
-impl SqliteStore {
-    /// Changes the queue in one transaction.
-    async fn change_queue<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let changed = self.readers.read(move |connection| {
-            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-            let result = change(&transaction)?;
-            transaction.commit()?;
-            Ok(result)
-        });
-        with_timeout(changed).await
-    }
-}
-
 /// How much work is due, and when work changed.
 type QueueMark = (i64, i64);
 
@@ -150,7 +134,7 @@ impl SqliteStore {
 impl WorkQueue for SqliteStore {
     fn add(&self, new: NewWork) -> BoxFuture<'_, Result<Option<u64>, StoreError>> {
         Box::pin(async move {
-            let added = self.change_queue(move |transaction| {
+            let added = self.change(move |transaction| {
                 let NewWork { key, session, agent, tenant, task, worker, due_ms } = new;
                 let due_ms = due_ms.map(to_i64);
                 let values = params![key, session.as_str(), agent, tenant, task, worker, due_ms];
@@ -167,7 +151,7 @@ impl WorkQueue for SqliteStore {
 
     fn take(&self, request: TakeRequest) -> BoxFuture<'_, Result<Vec<Work>, StoreError>> {
         Box::pin(async move {
-            let taken = self.change_queue(move |transaction| {
+            let taken = self.change(move |transaction| {
                 let agents = json!(request.agents).to_string();
                 let tenants = json!(request.tenants).to_string();
                 let session = request.session.as_ref().map(SessionId::as_str);
@@ -198,7 +182,7 @@ impl WorkQueue for SqliteStore {
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let worker = worker.to_owned();
         Box::pin(async move {
-            let settled = self.change_queue(move |transaction| {
+            let settled = self.change(move |transaction| {
                 const DONE: &str = "DELETE FROM work WHERE id = ?1 AND worker = ?2 AND state = 'running'";
                 let id = to_i64(id);
                 let changed = match change_of(settlement) {
@@ -260,7 +244,7 @@ impl WorkQueue for SqliteStore {
 
     fn change(&self, id: u64, change: WorkChange) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(async move {
-            let changed = self.change_queue(move |transaction| {
+            let changed = self.change(move |transaction| {
                 const RETRY: &str = concat!(
                     "UPDATE work SET state = 'queued', attempts = 0, reason = NULL, due_ms = ",
                     now!(),
@@ -314,7 +298,7 @@ impl WorkQueue for SqliteStore {
     }
 
     fn report(&self, report: WorkerReport) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.change_queue(move |transaction| {
+        Box::pin(self.change(move |transaction| {
             let about = json!(report.about).to_string();
             let timeout_ms = i64::try_from(report.timeout.as_millis()).unwrap_or(i64::MAX / 4);
             transaction.execute(REPORT, params![report.worker, about])?;
@@ -326,7 +310,7 @@ impl WorkQueue for SqliteStore {
 
     fn leave<'a>(&'a self, worker: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         let worker = worker.to_owned();
-        Box::pin(self.change_queue(move |transaction| {
+        Box::pin(self.change(move |transaction| {
             // It stopped properly, so nothing failed.
             const PUT_BACK_ITS: &str = concat!(
                 "UPDATE work SET worker = NULL, state = 'queued', attempts = attempts - 1, due_ms = ",
@@ -369,7 +353,7 @@ impl WorkQueue for SqliteStore {
         Box::pin(with_timeout(async move {
             let met: Vec<_> = met.to_vec();
             if !met.is_empty() {
-                self.change_queue(move |transaction| {
+                self.change(move |transaction| {
                     // The table is created with the first limit, so that files without any stay as they were.
                     transaction.execute_batch(LIMITS_TABLE)?;
                     let mut add = transaction.prepare(ADD_LIMIT)?;

@@ -47,6 +47,7 @@ suite! {
     session_is_created_with_its_first_entries,
     attachments_are_kept_by_hash,
     removed_session_is_gone,
+    programs_share_one_secret,
     list_starts_with_the_latest_change,
     pages_have_every_session_once,
     sessions_are_found_by_unambiguous_prefix,
@@ -246,6 +247,16 @@ async fn removed_session_is_gone(test_store: &TestStore) {
     test_store.execute("DELETE FROM TABLE.entries; DELETE FROM TABLE.sessions").await;
     let error = claim.append(&texts(["2"]), SessionState::Idle, 3).await.unwrap_err();
     assert_eq!(error, StoreError::Conflict { id: id("a"), expected: 1 });
+}
+
+async fn programs_share_one_secret(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let other = test_store.open().await;
+    let (one, two) = tokio::join!(store.shared_secret("one"), other.shared_secret("two"));
+    let secret = one.unwrap().unwrap();
+    assert!(["one", "two"].contains(&secret.as_str()), "{secret}");
+    assert_eq!(two.unwrap().as_deref(), Some(secret.as_str()));
+    assert_eq!(test_store.open().await.shared_secret("three").await.unwrap(), Some(secret));
 }
 
 async fn list_starts_with_the_latest_change(test_store: &TestStore) {

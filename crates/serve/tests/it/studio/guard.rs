@@ -51,6 +51,22 @@ async fn cookies_are_for_pages_of_the_server() {
 }
 
 #[tokio::test]
+async fn all_servers_of_a_store_accept_a_login() {
+    let lab = sdk::lab().await;
+    let cookie = log_in(&lab).await;
+    let beside = lab.beside().await;
+    // Behind a proxy they have the same port.
+    let cookie = cookie.replace(&lab.address.port().to_string(), &beside.address.port().to_string());
+    let headers = [("Cookie", cookie.as_str()), HTML];
+    assert_eq!(beside.request("GET", "/", &headers, "").await.status, 200);
+    // A server with another store, although the token is the same.
+    let other = sdk::lab().await;
+    log_in(&other).await;
+    let cookie = cookie.replace(&beside.address.port().to_string(), &other.address.port().to_string());
+    assert_eq!(other.request("GET", "/", &[("Cookie", cookie.as_str()), HTML], "").await.status, 401);
+}
+
+#[tokio::test]
 async fn pages_load_nothing_from_elsewhere() {
     let lab = Lab::new().await;
     let page = lab.get("/").await;
