@@ -10,7 +10,7 @@ trap '' INT TERM HUP
 $as "$bin/initdb" -D "$folder/data" -U postgres -A trust -E UTF8 --no-sync >"$folder/log" 2>&1
 echo "local all guarded scram-sha-256
 local all all trust" >"$folder/hba"
-$as "$bin/postgres" -D "$folder/data" -k "$folder" -h '' -c hba_file="$folder/hba" -c fsync=off -c full_page_writes=off \
+$as "$bin/postgres" -D "$folder/data" -k "$folder" -h '' -c hba_file="$folder/hba" -c fsync="${FSYNC:-off}" -c full_page_writes="${FSYNC:-off}" \
   -c max_connections=200 -c shared_buffers=32MB >>"$folder/log" 2>&1 &
 server=$!
 tries=0

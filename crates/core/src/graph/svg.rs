@@ -131,11 +131,12 @@ fn write_groups<T>(
     for (bands, parts) in groups {
         if let Some(Bands { top, bottom }) = bands {
             let far = if top >= NEAR { " class=\"far\"" } else { "" };
-            let _ = writeln!(out, "<g{far} data-bands=\"{top} {bottom}\">");
+            // Not `<g>`: browsers lay out what is in a hidden one, since others may refer to it.
+            let _ = writeln!(out, "<svg overflow=\"visible\"{far} data-bands=\"{top} {bottom}\">");
         }
         parts.into_iter().for_each(|part| write_part(out, part));
         if bands.is_some() {
-            out.push_str("</g>\n");
+            out.push_str("</svg>\n");
         }
     }
 }

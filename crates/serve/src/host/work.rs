@@ -153,7 +153,11 @@ impl Host {
         };
         let store = self.require_store()?;
         let unqueued = || ApiError::new(ApiErrorKind::Invalid, "this server has no queue for turns in the background");
-        let queue = store.queue().filter(|_| self.worker.get().is_some()).ok_or_else(unqueued)?;
+        let queue = store.queue().ok_or_else(unqueued)?;
+        if self.worker.get().is_none() {
+            let message = "this server has not reported to its store yet, so nobody would perform the turn";
+            return Err(ApiError::new(ApiErrorKind::Unavailable, message));
+        }
         let is_known = self.find_session(access, session).await?.is_some();
         if is_known && matches!(request.session, SessionChoice::New(_)) {
             let (_, log) = self.read_session(session).await?;
