@@ -3,20 +3,22 @@
 use super::figures::{duration, time};
 use super::markdown;
 use super::page::{Page, PageError, Section, path_segment, respond, respond_part};
-use super::raw_request::rebuilt_request;
+use super::raw_request::{rebuilt_request, requesting_run};
 use super::session::damaged;
 use super::talk::read_entries;
 use super::timeline::{Row, Timeline, log_until};
 use super::transcript::entry_time;
-use crate::host::Host;
+use crate::host::{Host, api_error};
 use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use patter::html::{Html, html};
+use patter::store::{self, SessionId};
+use patter_core::message::attachment::AttachmentContents;
 use patter_core::message::request::Reply;
-use patter_core::run::RunInput;
+use patter_core::run::{Run, RunInput};
 use patter_core::serve::{ApiError, ApiErrorKind};
 use patter_core::session::LogEntry;
 use serde::Deserialize;
@@ -54,7 +56,10 @@ pub(super) async fn show(
                 .map(|before| log_until(&entries, before))
                 .transpose()
                 .map_err(|error| damaged(&error))?;
-            before.and_then(|log| rebuilt_request(&log, run))
+            match before.as_ref().and_then(|log| Some((log, requesting_run(log, run)?))) {
+                Some((log, run)) => rebuilt_request(log, run, &attachments(&host, &id, run).await?),
+                None => None,
+            }
         }
         _ => None,
     };
@@ -72,6 +77,14 @@ pub(super) async fn show(
     );
     let page = Page::new(Section::Runs, format!("Entry {number}"), body).with_style("talk.css").with_style("runs.css");
     Ok(respond(&page.with_module("session.js"), &headers))
+}
+
+/// Reads the attachments that the request of a run has.
+async fn attachments(host: &Host, id: &str, run: &Run) -> Result<AttachmentContents, ApiError> {
+    let stored = host.store.as_deref().zip(SessionId::parse(id).ok());
+    let Some((store, id)) = stored else { return Ok(AttachmentContents::default()) };
+    let contents = store::read_attachments(store, &id, Some(run.conversation())).await;
+    contents.map_err(|error| api_error(&error.into()))
 }
 
 fn render(id: &str, row: &Row, entry: &LogEntry, text: &str, messages: usize, request: Option<Json>) -> Html {

@@ -1,7 +1,10 @@
 //! Files in the messages of every protocol: they reach the session, and are served safely.
 
 use crate::lab::{Lab, Response};
+use base64::Engine;
+use patter::store::{self, NewSession, SessionId, SessionState, StoreLocation};
 use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
 
 const PNG: &str = "iVBORw0KGgouLi4u";
 const PDF: &str = "JVBERi0xLjcKLi4uLg==";
@@ -72,6 +75,31 @@ async fn every_protocol_accepts_files() {
     let response = lab.post("/api/sessions/api/fork", &json!({"session": "fork"})).await;
     assert_eq!(lab.request("DELETE", "/api/sessions/api", &[], "").await.status, 204);
     check(&lab, &response, "fork", &[("a.png", "image/png")]).await;
+}
+
+/// The studio shows the request as it would be sent, with the files.
+#[tokio::test]
+async fn rebuilt_requests_have_files() {
+    let lab = Lab::new().await;
+    let attachments = json!([{"name": "a.png", "data": PNG}]);
+    let body = json!({"agent": "counter", "message": "Look", "session": "api", "attachments": attachments});
+    assert_eq!(lab.post("/api/sessions?wait=true", &body).await.status, 200);
+    // The same session with a model whose protocol is known.
+    let store = store::open(&StoreLocation::Sqlite(lab.folder.path().join("s.db"))).await.unwrap();
+    let session = store.read(&SessionId::parse("api").unwrap()).await.unwrap();
+    let model = format!("scripted/{}/counter.json", lab.folder.path().display());
+    let entries: Vec<_> = session.entries.iter().map(|entry| entry.replace(&model, "OpenAI/gpt-5")).collect();
+    let number = entries.iter().position(|entry| entry.contains("model_replied")).unwrap();
+    let id = SessionId::parse("known").unwrap();
+    let mut claim = store
+        .create(NewSession::new(id, "counter", "Look").with_entries(entries, SessionState::Idle), 1)
+        .await
+        .unwrap();
+    let image = base64::engine::general_purpose::STANDARD.decode(PNG).unwrap();
+    let sha256: String = Sha256::digest(&image).iter().map(|byte| format!("{byte:02x}")).collect();
+    claim.attach(&sha256, image.into()).await.unwrap();
+    let page = lab.get(&format!("/studio/sessions/known/entries/{number}?part=true")).await;
+    assert!(page.body.contains("as it would be sent") && page.body.contains(PNG), "{page:?}");
 }
 
 #[tokio::test]
