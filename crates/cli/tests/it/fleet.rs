@@ -1,6 +1,7 @@
 //! Several `patter serve` processes with one store that are killed, stopped and cut off while they work.
 //!
-//! `PATTER_BATTERY` sets how many sessions there are; the default keeps the tests short.
+//! `PATTER_BATTERY` sets how many sessions there are, and `PATTER_PAUSE` for how many seconds servers are stopped; the defaults
+//! keep the tests short.
 
 use crate::folder::Folder;
 use crate::serving::{Served, World, shop};
@@ -20,7 +21,16 @@ const WORKERS: usize = 3;
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn sessions() -> usize {
-    std::env::var("PATTER_BATTERY").ok().and_then(|count| count.parse().ok()).unwrap_or(45)
+    number("PATTER_BATTERY").unwrap_or(45)
+}
+
+/// How long a server is stopped: longer than the others wait for it.
+fn pause() -> Duration {
+    Duration::from_secs(number("PATTER_PAUSE").unwrap_or(4))
+}
+
+fn number<N: std::str::FromStr>(variable: &str) -> Option<N> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// Sends a message that any server may answer. Returns whether it was accepted.
@@ -96,7 +106,7 @@ impl Fleet {
             }
             Fault::Pause => {
                 self.signal(server, "-STOP");
-                thread::sleep(Duration::from_secs(4));
+                thread::sleep(pause());
                 self.signal(server, "-CONT");
             }
             Fault::CutOff => {
@@ -159,10 +169,10 @@ impl Fleet {
 /// Lets servers work while faults happen, in turn.
 fn battery(mut fleet: Fleet, faults: &[Fault], database: Option<&Database>) {
     let count = sessions();
-    let started = Instant::now();
     let mut next = 0;
     for number in 0..count {
         let order = format!("order{number}");
+        let started = Instant::now();
         // A client whose message was not accepted sends it again, to any server.
         while !(0..WORKERS).any(|server| enqueue(fleet.servers[(number + server) % WORKERS].port, &order)) {
             assert!(started.elapsed() < LIMIT, "{order} is not accepted");

@@ -90,6 +90,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Returns the error that there is no such session.
+    pub(super) fn not_found(id: &SessionId) -> Self {
+        Self::NotFound { text: id.to_string(), nearest: None }
+    }
+
     /// Returns a hint for fixing the error.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -29,8 +29,9 @@ pub async fn find(store: &dyn Store, text: &str) -> Result<SessionId, StoreError
     }
 }
 
-/// Returns an error for a session that does not exist, with a similar id if there is one.
-pub(super) async fn not_found(store: &dyn Store, text: &str) -> StoreError {
+/// Returns an error for a session that does not exist, with a similar id if there is one. That takes a while: it is for people,
+/// not for programs that only want to know whether a session exists.
+async fn not_found(store: &dyn Store, text: &str) -> StoreError {
     let recent = store.list(RECENT).await.unwrap_or_default();
     let near = nearest(text, recent.iter().map(|summary| summary.id.as_str()));
     let near = recent.iter().find(|summary| Some(summary.id.as_str()) == near).map(|summary| summary.id.clone());

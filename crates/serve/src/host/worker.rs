@@ -19,6 +19,8 @@ use tokio::sync::OwnedSemaphorePermit;
 const MAX_TAKEN: usize = 32;
 /// How often to look for work that nobody announced.
 const POLL: Duration = Duration::from_secs(5);
+/// How long to wait for more turns that end.
+const FREED_PAUSE: Duration = Duration::from_millis(20);
 /// When to look again at a session that somebody else has.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
@@ -83,7 +85,7 @@ impl Host {
                     Ok(1..) => {}
                     Ok(0) => tokio::select! {
                         () = queue.wait() => {}
-                        () = self.freed.notified() => {}
+                        () = self.turns_end() => {}
                         () = tokio::time::sleep(POLL) => {}
                     },
                     Err(_) => tokio::time::sleep(POLL).await,
@@ -93,6 +95,12 @@ impl Host {
                 return;
             }
         }
+    }
+
+    /// Waits until a turn has ended, and then a moment for others: what they make possible is taken together.
+    async fn turns_end(&self) {
+        self.freed.notified().await;
+        tokio::time::sleep(FREED_PAUSE).await;
     }
 
     /// Says that this worker stops.

@@ -89,7 +89,7 @@ async fn rebuilt_requests_have_files() {
     let session = store.read(&SessionId::parse("api").unwrap()).await.unwrap();
     let model = format!("scripted/{}/counter.json", lab.folder.path().display());
     let entries: Vec<_> = session.entries.iter().map(|entry| entry.replace(&model, "OpenAI/gpt-5")).collect();
-    let number = entries.iter().position(|entry| entry.contains("model_replied")).unwrap();
+    let number = entries.iter().position(|entry| entry.contains("\"what\":\"reply\"")).unwrap();
     let id = SessionId::parse("known").unwrap();
     let mut claim = store
         .create(NewSession::new(id, "counter", "Look").with_entries(entries, SessionState::Idle), 1)

@@ -25,7 +25,6 @@ use self::setup::prepare;
 use super::backend::{Claim, Store};
 use super::care::StoreUsage;
 use super::error::StoreError;
-use super::find::not_found;
 use super::id::{SessionId, is_id_text};
 use super::limit::{LOCK_PAUSES_MS, with_timeout};
 use super::location::{ClaimMode, PostgresUrl};
@@ -93,7 +92,7 @@ impl PostgresStore {
         for pause in LOCK_PAUSES_MS.into_iter().map(Some).chain([None]) {
             match self.claims.claim(id).await? {
                 Claimed::Yes(entries, fence) => return Ok(self.claimed(id.clone(), entries, fence)),
-                Claimed::No => return Err(not_found(self, id.as_str()).await),
+                Claimed::No => return Err(StoreError::not_found(id)),
                 Claimed::BusyHere => break,
                 Claimed::Busy => {}
             }
@@ -144,7 +143,7 @@ impl Store for PostgresStore {
             let query = sqlx::query_as::<_, SummaryRow>(SUMMARY).bind(id.as_str()).persistent(statements.named);
             let Some(row) = query.fetch_optional(statements.on()).await.map_err(failed)? else {
                 statements.commit().await.map_err(failed)?;
-                return Err(not_found(self, id.as_str()).await);
+                return Err(StoreError::not_found(id));
             };
             let query = sqlx::query_as::<_, EntryRow>(ENTRIES).bind(id.as_str()).bind(to_i64(first));
             let rows = query.persistent(statements.named).fetch_all(statements.on()).await.map_err(failed)?;
@@ -218,7 +217,7 @@ impl Store for PostgresStore {
             let done = query.persistent(statements.named).execute(statements.on()).await.map_err(failed)?;
             statements.commit().await.map_err(failed)?;
             match done.rows_affected() {
-                0 => Err(not_found(self, id.as_str()).await),
+                0 => Err(StoreError::not_found(id)),
                 _ => Ok(()),
             }
         }))

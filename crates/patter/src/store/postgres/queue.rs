@@ -65,12 +65,15 @@ const TAKE: &str = concat!(
         ORDER BY work.due_ms, work.id LIMIT 1000
     ), by_agent AS (
         SELECT due.*, row_number() OVER (PARTITION BY due.agent ORDER BY due.due_ms, due.id)
-            + (SELECT count(*) FROM patter.work WHERE state = 'running' AND agent = due.agent) AS agent_rank
-        FROM due
+            + coalesce(busy.running, 0) AS agent_rank
+        FROM due LEFT JOIN (SELECT agent, count(*) AS running FROM patter.work WHERE state = 'running' GROUP BY agent) AS busy
+            ON busy.agent = due.agent
     ), by_tenant AS (
         SELECT by_agent.*, row_number() OVER (PARTITION BY by_agent.tenant ORDER BY by_agent.due_ms, by_agent.id)
-            + (SELECT count(*) FROM patter.work WHERE state = 'running' AND tenant = by_agent.tenant) AS tenant_rank
+            + coalesce(busy.running, 0) AS tenant_rank
         FROM by_agent JOIN agents ON agents.name = by_agent.agent
+        LEFT JOIN (SELECT tenant, count(*) AS running FROM patter.work WHERE state = 'running' GROUP BY tenant) AS busy
+            ON busy.tenant = by_agent.tenant
         WHERE agents.most IS NULL OR by_agent.agent_rank <= agents.most
     ), chosen AS (
         SELECT by_tenant.id FROM by_tenant LEFT JOIN tenants ON tenants.name = by_tenant.tenant

@@ -2,7 +2,6 @@
 
 use super::PostgresStore;
 use crate::store::error::StoreError;
-use crate::store::find::not_found;
 use crate::store::id::SessionId;
 use crate::store::row::{check_entries, to_i64};
 use patter_core::message::redact::REDACTED;
@@ -40,7 +39,7 @@ impl PostgresStore {
             statements.commit().await.map_err(failed)?;
             return match self.find_length(id).await? {
                 Some(_) => Err(StoreError::Conflict { id: id.clone(), expected }),
-                None => Err(not_found(self, id.as_str()).await),
+                None => Err(StoreError::not_found(id)),
             };
         }
         for statement in [

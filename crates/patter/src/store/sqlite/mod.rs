@@ -15,7 +15,6 @@ use self::writer::{Change, Writer};
 use super::backend::{Claim, Store};
 use super::care::StoreUsage;
 use super::error::StoreError;
-use super::find::not_found;
 use super::id::{SessionId, is_id_text};
 use super::limit::with_timeout;
 use super::lock_file::{LockFile, LockFiles};
@@ -139,7 +138,7 @@ impl Store for SqliteStore {
             let lock = self.file.lock(&self.locks, id).await?;
             match self.entries(id).await? {
                 Some(next) => Ok(self.claimed(id.clone(), next, lock)),
-                None => Err(not_found(self, id.as_str()).await),
+                None => Err(StoreError::not_found(id)),
             }
         }))
     }
@@ -161,7 +160,7 @@ impl Store for SqliteStore {
             });
             match found.await? {
                 Some((summary, entries)) => stored_session(summary, first, entries),
-                None => Err(not_found(self, id.as_str()).await),
+                None => Err(StoreError::not_found(id)),
             }
         }))
     }
@@ -229,7 +228,7 @@ impl Store for SqliteStore {
             let _lock = self.file.lock(&self.locks, id).await?;
             match self.writer.writer.write(Change::Remove { id: id.clone() }).await? {
                 true => Ok(()),
-                false => Err(not_found(self, id.as_str()).await),
+                false => Err(StoreError::not_found(id)),
             }
         }))
     }
@@ -248,7 +247,7 @@ impl Store for SqliteStore {
             let replace = tokio::task::spawn_blocking(move || redact::replace_log(&file, &wanted, expected, &entries));
             match replace.await.unwrap_or_else(|error| Err(join_error(&error)))? {
                 Replaced::Yes => Ok(()),
-                Replaced::Missing => Err(not_found(self, id.as_str()).await),
+                Replaced::Missing => Err(StoreError::not_found(id)),
                 Replaced::Conflict => Err(StoreError::Conflict { id: id.clone(), expected }),
                 Replaced::HasWork => {
                     let holder = Some("the queue, which has work for it".to_owned());
