@@ -7,7 +7,7 @@ use crate::folder::Folder;
 use crate::serving::{Served, World, shop};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -142,7 +142,7 @@ impl Fleet {
                 self.folder.output(&["sessions", "show", &order, "--store", &self.store, "--format", "json"], "");
             let session: Json =
                 serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{order}: {output:?}"));
-            let messages = session["conversation"].as_array().unwrap();
+            let messages = session["conversation"].as_array().unwrap_or_else(|| panic!("{order}: {session}"));
             let users = messages.iter().filter(|message| message["role"] == "user").count();
             assert_eq!(users, 1, "{order}: {session}");
             let paid = payments.get(&order).copied().unwrap_or_default();
@@ -230,13 +230,20 @@ fn slow_proxy(socket: String) -> u16 {
             let Ok(server) = UnixStream::connect(&socket) else { continue };
             let from_server = server.try_clone().unwrap();
             let to_client = client.try_clone().unwrap();
-            thread::spawn(move || forward_slowly(client, server));
-            thread::spawn(move || forward_slowly(from_server, to_client));
+            thread::spawn(move || {
+                forward_slowly(&client, &server);
+                let _ = server.shutdown(Shutdown::Both);
+            });
+            thread::spawn(move || {
+                forward_slowly(&from_server, &to_client);
+                let _ = to_client.shutdown(Shutdown::Both);
+            });
         }
     });
     port
 }
 
+/// Forwards until one end closes the connection.
 fn forward_slowly(mut from: impl Read, mut to: impl Write) {
     let mut bytes = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut bytes) {

@@ -16,7 +16,7 @@ pub use recording::{Recorder, Recording, RecordingError};
 
 use crate::drive::{Driver, JournalError, now_ms};
 use crate::live::LiveProject;
-use crate::store::{SessionId, Store};
+use crate::store::{SessionId, Store, StoreError};
 use crate::tool::CancellationToken;
 use crate::trace::{SessionTracer, TraceParent, Tracer};
 use log::{SessionLog, UnsavedSession};
@@ -107,7 +107,12 @@ impl Session {
     /// Opens a session of a store to continue it, and claims it until it is dropped.
     pub async fn open(project: Arc<LiveProject>, store: Arc<dyn Store>, id: &SessionId) -> Result<Self, SessionError> {
         let claim = store.claim(id).await?;
-        let entries = with_media(&*store, id, store.read(id).await?.entries).await?;
+        let stored = store.read(id).await?.entries;
+        if stored.len() as u64 != claim.entries() {
+            // The claim was lost in between.
+            return Err(StoreError::Conflict { id: id.clone(), expected: claim.entries() }.into());
+        }
+        let entries = with_media(&*store, id, stored).await?;
         let log = Log::read(&entries)?;
         if log.redacted_at().is_some() {
             return Err(SessionError::Redacted(id.clone()));

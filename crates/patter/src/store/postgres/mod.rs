@@ -119,10 +119,18 @@ impl Store for PostgresStore {
         Box::pin(with_timeout(async move {
             check_entries(&new.entries)?;
             let id = new.id.clone();
+            let expected = new.entries.len() as u64;
             match self.claims.create(new, now_ms).await? {
                 Claimed::Yes(entries, fence) => Ok(self.claimed(id, entries, fence)),
-                // The lock of a holder of the same id that was just killed.
-                Claimed::Busy => self.claim_free(&id).await,
+                // It exists now, but somebody else has its lock: a holder of the same id that was just killed, or whoever looked
+                // for it. Whoever saw it since may have continued it.
+                Claimed::Busy => {
+                    let claim = self.claim_free(&id).await?;
+                    match claim.entries() == expected {
+                        true => Ok(claim),
+                        false => Err(StoreError::Conflict { id, expected }),
+                    }
+                }
                 Claimed::No | Claimed::BusyHere => Err(StoreError::Exists { id }),
             }
         }))

@@ -39,6 +39,34 @@ async fn a_connection_that_is_closed_at_once_is_tried_again() {
     }
 }
 
+/// Whoever creates a session whose lock somebody else has for a moment does not continue what that one did with it.
+#[tokio::test]
+async fn a_new_session_that_others_continued_is_not_continued() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let store = test_store.open().await;
+    for is_continued in [false, true] {
+        let name = if is_continued { "theirs" } else { "ours" };
+        let mut other = PgConnection::connect(&test_store.location.to_string()).await.unwrap();
+        const LOCK: &str = "SELECT pg_advisory_lock(hashtextextended('patter session ' || $1, 0))";
+        sqlx::query(LOCK).bind(name).execute(&mut other).await.unwrap();
+        let interfere = async {
+            const COUNT: &str = "SELECT count(*) FROM patter.sessions WHERE id = $1";
+            while sqlx::query_scalar::<_, i64>(COUNT).bind(name).fetch_one(&mut other).await.unwrap() == 0 {}
+            if is_continued {
+                test_store.execute("INSERT INTO TABLE.entries VALUES ('theirs', 1, '2'); UPDATE TABLE.sessions SET entries = 2 WHERE id = 'theirs'").await;
+            }
+            other.close().await.unwrap();
+        };
+        let create = store.create(new(name).with_entries(texts(["1"]), SessionState::Running), 1);
+        let (created, ()) = tokio::join!(create, interfere);
+        match is_continued {
+            true => assert_eq!(claim_error(created), StoreError::Conflict { id: id(name), expected: 1 }),
+            false => append(&mut created.unwrap(), &texts(["2"])).await,
+        }
+        assert_eq!(store.read(&id(name)).await.unwrap().entries, ["1", "2"]);
+    }
+}
+
 #[tokio::test]
 async fn server_errors_are_reported() {
     let Some(test_store) = TestStore::postgres().await else { return };
