@@ -10,7 +10,9 @@ use futures_util::stream::BoxStream;
 use patter_core::text::truncate;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{RequestBuilder, Response, StatusCode};
-use rmcp::model::{ClientJsonRpcMessage, GetMeta, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
 };
@@ -169,6 +171,9 @@ impl StreamableHttpClient for SessionClient {
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, TransportError> {
         let is_in_session = session.is_some();
+        if is_in_session && is_call(&message) {
+            self.streams.wait_for_answer().await;
+        }
         let request = match &message {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
@@ -226,7 +231,9 @@ impl StreamableHttpClient for SessionClient {
         if let Some(last_event) = last_event {
             builder = builder.header(HEADER_LAST_EVENT_ID, last_event);
         }
-        let response = self.send(builder, session, auth, headers).await?;
+        let response = self.send(builder, session, auth, headers).await;
+        self.streams.note_answer();
+        let response = response?;
         let status = response.status();
         let content_type = header(&response, CONTENT_TYPE);
         if status == StatusCode::METHOD_NOT_ALLOWED {
@@ -254,6 +261,11 @@ fn excerpt(body: &[u8]) -> String {
 /// Returns whether an error says that the session is unknown: by a code in the range for servers, and by the word.
 fn is_about_session(answer: &JsonRpcError) -> bool {
     (-32099..=-32000).contains(&answer.error.code.0) && answer.error.message.to_lowercase().contains("session")
+}
+
+/// Returns whether a message calls a tool, during which the server may ask questions.
+fn is_call(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::CallToolRequest(_)))
 }
 
 /// Returns the reference to a span that a request has.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 /// The shortest pause before a stream is opened again.
 const MIN_PAUSE: Duration = Duration::from_millis(250);
@@ -18,6 +19,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const MAX_FAILURES: usize = 20;
 /// The number of streams in a row without a message after which none is opened any more.
 const MAX_EMPTY_STREAMS: u32 = 1000;
+/// How long the first call waits until a stream is open.
+const MAX_WAIT: Duration = Duration::from_secs(1);
 /// The age at which a stream is worth opening again, even if it brought no message: proxies close idle connections.
 const LASTING: Duration = Duration::from_secs(10);
 
@@ -26,12 +29,26 @@ const LASTING: Duration = Duration::from_secs(10);
 pub(super) struct EventStreams {
     /// The number of streams in a row that ended soon and without a message.
     empty: Arc<AtomicU32>,
+    /// Cancelled once the server answered the first attempt to open a stream.
+    answered: CancellationToken,
 }
 
 impl EventStreams {
     /// Notes that a stream is about to be opened. Returns whether it may be.
     pub(super) fn may_open(&self) -> bool {
         self.empty.fetch_add(1, Ordering::Relaxed) < MAX_EMPTY_STREAMS
+    }
+
+    /// Notes that the server answered an attempt to open a stream.
+    pub(super) fn note_answer(&self) {
+        self.answered.cancel();
+    }
+
+    /// Waits until the first stream is open, or refused: servers drop the questions that they ask before. Those that take long are
+    /// waited for once.
+    pub(super) async fn wait_for_answer(&self) {
+        let _ = tokio::time::timeout(MAX_WAIT, self.answered.cancelled()).await;
+        self.answered.cancel();
     }
 
     /// Limits the pauses that a stream asks for, and delays an error: the transport opens the stream again at once.
