@@ -186,6 +186,7 @@ impl From<SessionError> for CommandError {
             error @ (SessionError::AgentNotFound(_)
             | SessionError::ClientTool(_)
             | SessionError::NotWaiting(_)
+            | SessionError::WrongAnswer(_)
             | SessionError::NoMessage { .. }) => Self::new(kind, error.to_string()),
         }
     }

@@ -34,6 +34,18 @@ pub(super) fn check(value: Json, schema: &Json) -> Result<Json, String> {
     }
 }
 
+/// Returns what a person answered as a value that matches the schema, or describes what is wrong with it. Without a schema, it
+/// is a text.
+pub(crate) fn read_person_answer(value: &Json, schema: Option<&Json>) -> Result<Json, String> {
+    match (schema, value) {
+        (None, Json::String(text)) if text.trim().is_empty() => Err("it is empty".to_owned()),
+        (None, Json::String(_)) => Ok(value.clone()),
+        (None, other) => Ok(Json::from(other.to_string())),
+        (Some(schema), Json::String(text)) => parse(text, schema),
+        (Some(schema), other) => check(other.clone(), schema),
+    }
+}
+
 /// Returns the schema of a tool without parameters.
 pub(super) fn no_arguments() -> Json {
     json!({ "type": "object" })

@@ -31,6 +31,7 @@ mod workflow;
 mod redact;
 mod response;
 
+pub(crate) use answer::read_person_answer;
 pub use answer::unfenced;
 pub use call::{ApprovalRequest, PendingCall, Ruling, Step};
 pub use child::ChildError;

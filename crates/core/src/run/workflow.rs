@@ -192,21 +192,22 @@ impl Run {
         self.slots().iter().any(|slot| slot.id() == id)
     }
 
+    /// Returns the JSON Schema of what a person is asked for with a call, or `None` if it is a text.
+    pub(crate) fn answer_schema(&self, call: &PendingCall) -> Option<&Json> {
+        if call.target != CallTarget::Person {
+            return None;
+        }
+        let steps = self.spec.workflow.iter().flat_map(|plan| &plan.steps);
+        steps.filter(|step| step.name == call.tool).find_map(|step| match &step.action {
+            Action::Ask { returns, .. } => returns.as_ref(),
+            Action::Call { .. } | Action::Each { .. } | Action::Give { .. } => None,
+        })
+    }
+
     /// Returns what a person answered as a value of the type that the step declares, or what is wrong with it.
     pub(super) fn read_answer(&self, call: &PendingCall, outcome: ToolOutcome) -> Result<ToolOutcome, RunError> {
         let (CallTarget::Person, ToolOutcome::Value { value }) = (&call.target, &outcome) else { return Ok(outcome) };
-        let steps = self.spec.workflow.iter().flat_map(|plan| &plan.steps);
-        let returns = steps.filter(|step| step.name == call.tool).find_map(|step| match &step.action {
-            Action::Ask { returns, .. } => returns.as_ref(),
-            Action::Call { .. } | Action::Each { .. } | Action::Give { .. } => None,
-        });
-        let read = match (returns, value) {
-            (None, Json::String(text)) if text.trim().is_empty() => Err("it is empty".to_owned()),
-            (None, Json::String(_)) => Ok(value.clone()),
-            (None, other) => Ok(Json::from(other.to_string())),
-            (Some(schema), Json::String(text)) => answer::parse(text, schema),
-            (Some(schema), other) => answer::check(other.clone(), schema),
-        };
+        let read = answer::read_person_answer(value, self.answer_schema(call));
         read.map(|value| ToolOutcome::Value { value })
             .map_err(|message| RunError::WrongAnswer { id: call.id.clone(), message })
     }

@@ -3,7 +3,7 @@
 use super::{ApiError, ApiErrorKind};
 use crate::message::conversation::Usage;
 use crate::message::request::FinishReason;
-use crate::run::{CallTarget, FailureKind, Run, RunFailure, RunOutcome};
+use crate::run::{CallTarget, FailureKind, Run, RunFailure, RunOutcome, read_person_answer};
 use crate::session::{Log, RunPath, WaitingCall, WaitingFor};
 use crate::types::definition::hash;
 use serde::Serialize;
@@ -58,6 +58,9 @@ pub struct Waiting {
     /// What a person is asked, if it is a step of a workflow that a person performs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// The JSON Schema of the answer to that question, unless it is a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returns: Option<Json>,
     /// The hash of tool and arguments. An approval has to name it, so that it is about exactly this call.
     pub hash: String,
 }
@@ -115,6 +118,11 @@ impl TurnEnd {
         self.waiting().iter().filter(|call| call.because.is_some())
     }
 
+    /// Iterates over the calls that people decide about or answer.
+    pub fn calls_for_people(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting().iter().filter(|call| call.is_for_people())
+    }
+
     fn waiting(&self) -> &[Waiting] {
         match &self.outcome {
             TurnOutcome::Waiting(calls) => calls,
@@ -146,6 +154,7 @@ impl Waiting {
             arguments: call.arguments.clone(),
             because,
             question,
+            returns: waiting.returns.cloned(),
             hash: hash(format!("{}\0{}", call.tool, call.arguments).as_bytes()),
         }
     }
@@ -153,6 +162,11 @@ impl Waiting {
     /// Returns whether a person decides about it or answers it, and not the client that made the request.
     pub fn is_for_people(&self) -> bool {
         self.because.is_some() || self.question.is_some()
+    }
+
+    /// Checks the answer to the question, or describes what is wrong with it.
+    pub fn check_answer(&self, answer: &Json) -> Result<(), String> {
+        read_person_answer(answer, self.returns.as_ref()).map(drop)
     }
 
     /// Returns one line that says what waits, for clients that only show text.

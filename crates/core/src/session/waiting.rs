@@ -1,7 +1,9 @@
 //! Calls of an open run that wait for somebody: for an approval, or for a result of the client.
 
 use super::{Log, LogEntry, RunPath};
-use crate::run::{CallTarget, PendingCall, Run, RunInput, Step};
+use crate::message::conversation::ToolOutcome;
+use crate::run::{CallTarget, PendingCall, Run, RunError, RunInput, Step, read_person_answer};
+use serde_json::Value as Json;
 
 /// A call that waits for somebody.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +16,8 @@ pub struct WaitingCall<'l> {
     pub call: &'l PendingCall,
     /// What it waits for.
     pub waiting_for: WaitingFor<'l>,
+    /// The JSON Schema of the answer, if it is a question to a person that is not answered with a text.
+    pub returns: Option<&'l Json>,
 }
 
 /// What a call waits for.
@@ -23,6 +27,15 @@ pub enum WaitingFor<'l> {
     Approval(&'l str),
     /// The result of a tool that the client executes.
     Client,
+}
+
+impl WaitingCall<'_> {
+    /// Checks a result. What a person answers must have the type that the step declares.
+    pub fn check(&self, outcome: &ToolOutcome) -> Result<(), RunError> {
+        let (CallTarget::Person, ToolOutcome::Value { value }) = (&self.call.target, outcome) else { return Ok(()) };
+        let wrong = |message| RunError::WrongAnswer { id: self.call.id.clone(), message };
+        read_person_answer(value, self.returns).map(drop).map_err(wrong)
+    }
 }
 
 impl Log {
@@ -106,7 +119,13 @@ impl Log {
 
     fn collect_waiting<'l>(&'l self, path: &RunPath, run: &'l Run, calls: &mut Vec<WaitingCall<'l>>) {
         let agent = run.spec().agent.as_str();
-        let waiting = |call, waiting_for| WaitingCall { run: path.clone(), agent, call, waiting_for };
+        let waiting = |call, waiting_for| WaitingCall {
+            run: path.clone(),
+            agent,
+            call,
+            waiting_for,
+            returns: run.answer_schema(call),
+        };
         calls.extend(run.approval_requests().map(|asked| waiting(asked.call, WaitingFor::Approval(asked.because))));
         calls.extend(run.client_calls().map(|call| waiting(call, WaitingFor::Client)));
         for (path, child) in self.open_children(path, run) {

@@ -5,7 +5,7 @@ use crate::live::LiveProjectError;
 use crate::model::ModelError;
 use crate::store::{SessionId, SessionIdError, StoreError};
 use patter_core::compile::{ClientToolError, CompileError};
-use patter_core::run::StartError;
+use patter_core::run::{RunError, StartError};
 use patter_core::session::LogError;
 use thiserror::Error;
 
@@ -54,6 +54,9 @@ pub enum SessionError {
     /// The call does not wait for this answer.
     #[error("the call `{0}` does not wait for this answer")]
     NotWaiting(String),
+    /// A person answered with something else than what was asked for. The question stays.
+    #[error(transparent)]
+    WrongAnswer(RunError),
     /// The conversation is shorter.
     #[error("there is no message {number}: the conversation has {count}")]
     NoMessage {
@@ -82,6 +85,7 @@ impl SessionError {
             | SessionError::NoUnfinishedRun
             | SessionError::ClientTool(_)
             | SessionError::NotWaiting(_)
+            | SessionError::WrongAnswer(_)
             | SessionError::NoMessage { .. } => "ValidationError",
             SessionError::Store(_) | SessionError::Log(_) | SessionError::Journal(_) => "StoreError",
         }

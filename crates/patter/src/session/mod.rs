@@ -315,18 +315,25 @@ impl Session {
         Ok(self.log.read(|log| log.open_run().cloned()).unwrap_or(run))
     }
 
+    /// Returns whether [`Session::answer`] would accept an answer.
+    pub fn check_answer(&self, run: &RunPath, call_id: &str, answer: &CallAnswer) -> Result<(), SessionError> {
+        let expected = answer.is_for_client();
+        self.log.read(|log| {
+            let calls = log.waiting_calls();
+            let mut calls = calls.iter().filter(|waiting| (waiting.waiting_for == WaitingFor::Client) == expected);
+            let call = calls.find(|waiting| waiting.run == *run && waiting.call.id == call_id);
+            let call = call.ok_or_else(|| SessionError::NotWaiting(call_id.to_owned()))?;
+            match answer {
+                CallAnswer::Result(outcome) => call.check(outcome).map_err(SessionError::WrongAnswer),
+                CallAnswer::Approve | CallAnswer::Refuse(_) => Ok(()),
+            }
+        })
+    }
+
     /// Answers a call of the unfinished run that waits for somebody: see [`Log::waiting_calls`]. [`Session::resume`] continues
     /// the run.
     pub async fn answer(&mut self, run: &RunPath, call_id: &str, answer: CallAnswer) -> Result<(), SessionError> {
-        let expected = answer.is_for_client();
-        let is_waiting = self.log.read(|log| {
-            let calls = log.waiting_calls();
-            let call = calls.iter().find(|waiting| waiting.run == *run && waiting.call.id == call_id);
-            call.is_some_and(|waiting| (waiting.waiting_for == WaitingFor::Client) == expected)
-        });
-        if !is_waiting {
-            return Err(SessionError::NotWaiting(call_id.to_owned()));
-        }
+        self.check_answer(run, call_id, &answer)?;
         let call_id = call_id.to_owned();
         let at = now_ms();
         let input = match answer {

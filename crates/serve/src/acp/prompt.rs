@@ -87,8 +87,10 @@ impl Prompt {
     ) -> Result<StopReason, RpcError> {
         let Connection { host, access, .. } = &*self.connection;
         let stored = host.find_session(access, &self.session).await?;
-        if stored.is_some_and(|summary| summary.state.is_open()) && self.finish_run(updates).await? {
-            return Ok(StopReason::Cancelled);
+        if stored.is_some_and(|summary| summary.state.is_open())
+            && let Some(stopped) = self.finish_run(&input, updates).await?
+        {
+            return Ok(stopped);
         }
         if self.is_over() {
             return Ok(StopReason::Cancelled);
@@ -114,24 +116,54 @@ impl Prompt {
         Ok(stopped)
     }
 
-    /// Finishes the run that the session was left with: asks about its calls again, or resumes it. Returns whether it was
-    /// cancelled.
-    async fn finish_run(&self, updates: &mut UpdateStream) -> Result<bool, RpcError> {
+    /// Finishes the run that the session was left with: asks about its calls again, takes the input as the answer to its
+    /// question, or resumes it. Returns why the prompt ends with that, if it does.
+    async fn finish_run(&self, input: &UserInput, updates: &mut UpdateStream) -> Result<Option<StopReason>, RpcError> {
         let Connection { host, access, .. } = &*self.connection;
         let (_, log) = host.read_session(&self.session).await?;
-        let calls: Vec<_> = Waiting::all(&log).into_iter().filter(|call| call.because.is_some()).collect();
-        let answers = match self.decide(calls, updates).await? {
+        let (approvals, others): (Vec<_>, Vec<_>) =
+            Waiting::all(&log).into_iter().partition(|call| call.because.is_some());
+        if let (true, Some(call)) = (approvals.is_empty(), others.iter().find(|call| call.question.is_some())) {
+            updates.start_segment(log.segments());
+            return self.answer_question(call, input, updates).await.map(Some);
+        }
+        let answers = match self.decide(approvals, updates).await? {
             Decision::Answers(answers) => answers,
-            Decision::Cancelled => return Ok(true),
+            Decision::Cancelled => return Ok(Some(StopReason::Cancelled)),
             Decision::Gone => return Err(gone()),
         };
         let follower = host.answer(access, &self.session, answers, Lifetime::Attached).await?;
-        match self.complete(follower, updates).await {
-            Ok(stopped) => Ok(stopped == StopReason::Cancelled),
+        let stopped = match self.complete(follower, updates).await {
+            Ok(stopped) => stopped,
             // Calls of other clients keep the session from continuing; other failures end the run.
-            Err(error) if error.code == RpcError::INVALID_REQUEST => Err(error),
-            Err(_) => Ok(false),
+            Err(error) if error.code == RpcError::INVALID_REQUEST => return Err(error),
+            Err(_) => return Ok(None),
+        };
+        // A question that came up meanwhile was not what the input answers.
+        let summary = host.find_session(access, &self.session).await?;
+        let ends = stopped == StopReason::Cancelled || summary.is_some_and(|summary| summary.state.is_open());
+        Ok(ends.then_some(stopped))
+    }
+
+    /// Passes a message on as the answer to a question.
+    async fn answer_question(
+        &self,
+        call: &Waiting,
+        input: &UserInput,
+        updates: &mut UpdateStream,
+    ) -> Result<StopReason, RpcError> {
+        let Connection { host, access, .. } = &*self.connection;
+        let value = Json::from(input.text.as_str());
+        if let Err(problem) = call.check_answer(&value) {
+            let question = call.question.as_deref().unwrap_or_default();
+            self.update(&updates.question(question, Some(&problem))).await;
+            return Ok(StopReason::EndTurn);
         }
+        let Waiting { run, call_id, hash, .. } = call.clone();
+        let answer = CallAnswer::Result(ToolOutcome::Value { value });
+        let answers = vec![Answer { run, call_id, hash: Some(hash), answer }];
+        let follower = host.answer(access, &self.session, answers, Lifetime::Attached).await?;
+        self.complete(follower, updates).await
     }
 
     /// Follows a run to its end, and asks about its calls.
@@ -141,6 +173,10 @@ impl Prompt {
             let end = self.follow(&mut follower, updates).await?;
             let calls: Vec<_> = end.approvals().cloned().collect();
             if calls.is_empty() {
+                let question = end.calls_for_people().find_map(|call| call.question.as_deref());
+                if let Some(question) = question {
+                    self.update(&updates.question(question, None)).await;
+                }
                 let is_waiting = matches!(end.outcome, TurnOutcome::Waiting(_));
                 let is_cancelled = self.cancellation.is_cancelled() && !is_waiting;
                 return if is_cancelled { Ok(StopReason::Cancelled) } else { stop_reason(&end) };

@@ -10,7 +10,7 @@ pub(crate) fn api_error(error: &SessionError) -> ApiError {
         SessionError::Start(_) | SessionError::Attachments(_) | SessionError::NoMessage { .. } => ApiErrorKind::Invalid,
         SessionError::ClientTool(_) => return ApiError::invalid("tools", error.to_string()),
         SessionError::UnfinishedRun | SessionError::NoUnfinishedRun | SessionError::NotWaiting(_) => ApiErrorKind::Busy,
-        SessionError::Redacted(_) => ApiErrorKind::Invalid,
+        SessionError::Redacted(_) | SessionError::WrongAnswer(_) => ApiErrorKind::Invalid,
         SessionError::Store(StoreError::Busy { .. } | StoreError::Exists { .. }) => ApiErrorKind::Busy,
         SessionError::Store(StoreError::NotFound { .. }) => ApiErrorKind::NotFound,
         SessionError::Store(_) | SessionError::Journal(_) => ApiErrorKind::Unavailable,

@@ -1,10 +1,9 @@
 //! Calls of the tools that ask agents.
 
-use super::approval::{self, answers_of, approval_requests, supports_questions};
+use super::approval::{self, Answered, answers_of, supports_questions};
 use super::report::Reporter;
 use super::{McpService, access, invalid, is_stateless, mcp_error, trace_parent};
 use crate::host::{Choice, Follower, Lifetime, SessionChoice, TurnItem, TurnRequest, WhenBusy};
-use crate::token::Scope;
 use patter::drive::now_ms;
 use patter::store::SessionId;
 use patter_core::compile::CompiledAgent;
@@ -28,10 +27,17 @@ impl McpService {
         let mut follower = match &request.request_state {
             Some(state) => {
                 let session = SessionId::parse(state).map_err(|error| invalid(&error))?;
-                access.require(Scope::Approve).map_err(|error| mcp_error(&error))?;
-                let answers = answers_of(&self.host, &session, request.input_responses.unwrap_or_default()).await;
-                let answers = answers.map_err(|error| mcp_error(&error))?;
-                self.host.answer(&access, &session, answers, Lifetime::Attached).await
+                let responses = request.input_responses.unwrap_or_default();
+                let answers = answers_of(&self.host, &access, &session, responses).await;
+                match answers.map_err(|error| mcp_error(&error))? {
+                    Answered::Answers(answers) => {
+                        self.host.answer(&access, &session, answers, Lifetime::Attached).await
+                    }
+                    Answered::AskAgain(requests) => {
+                        return Ok(InputRequiredResult::new(Some(requests), Some(state.clone())).into());
+                    }
+                    Answered::Declined(calls) => return Ok(waiting(&calls, Some(&session)).into()),
+                }
             }
             None => {
                 let arguments = request.arguments.unwrap_or_default();
@@ -64,15 +70,17 @@ impl McpService {
         loop {
             let session = follower.turn().session.clone();
             let end = follow(&mut follower, context, &mut reporter).await.map_err(|error| mcp_error(&error))?;
-            let asks = end.approvals().next().is_some() && access.require(Scope::Approve).is_ok();
-            let (true, Some(id)) = (asks && supports_questions(context), session.clone()) else {
+            let calls = approval::askable(&end, &access);
+            let (true, Some(id)) = (!calls.is_empty() && supports_questions(context), session.clone()) else {
                 return Ok(result(&end, session.as_ref()).into());
             };
             if is_stateless(context) {
-                let requests = approval_requests(&end);
-                return Ok(InputRequiredResult::new(Some(requests), Some(id.to_string())).into());
+                return Ok(InputRequiredResult::new(Some(approval::requests(&calls)), Some(id.to_string())).into());
             }
-            let answers = approval::ask(context, &end).await;
+            let answers = approval::ask(context, &calls).await;
+            if answers.is_empty() {
+                return Ok(result(&end, session.as_ref()).into());
+            }
             let resumed = self.host.answer(&access, &id, answers, Lifetime::Attached).await;
             follower = resumed.map_err(|error| mcp_error(&error))?;
         }
@@ -108,9 +116,9 @@ async fn follow(
 
 /// Returns the result of a call.
 fn result(end: &TurnEnd, session: Option<&SessionId>) -> CallToolResult {
-    let session = session.map(ToString::to_string);
     match &end.outcome {
         TurnOutcome::Answered { text, value, .. } => {
+            let session = session.map(ToString::to_string);
             let structured = match value {
                 Some(value @ Json::Object(_)) => value.clone(),
                 Some(value) => json!({"value": value, "session": session}),
@@ -122,11 +130,14 @@ fn result(end: &TurnEnd, session: Option<&SessionId>) -> CallToolResult {
         }
         TurnOutcome::Failed(failure) => CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
         TurnOutcome::Cancelled => CallToolResult::error(vec![ContentBlock::text("the run was cancelled")]),
-        TurnOutcome::Waiting(calls) => {
-            let lines: Vec<_> = calls.iter().map(Waiting::line).collect();
-            let session = session.unwrap_or_default();
-            let text = format!("the session `{session}` is {}", lines.join(", and "));
-            CallToolResult::error(vec![ContentBlock::text(text)])
-        }
+        TurnOutcome::Waiting(calls) => waiting(calls, session),
     }
+}
+
+/// Returns the result of a call that waits for somebody.
+fn waiting(calls: &[Waiting], session: Option<&SessionId>) -> CallToolResult {
+    let lines: Vec<_> = calls.iter().map(Waiting::line).collect();
+    let session = session.map(ToString::to_string).unwrap_or_default();
+    let text = format!("the session `{session}` is {}", lines.join(", and "));
+    CallToolResult::error(vec![ContentBlock::text(text)])
 }

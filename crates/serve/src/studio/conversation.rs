@@ -257,12 +257,26 @@ fn data(scene: &Scene<'_>, entry: usize, name: &str, text: &str) -> Html {
     html!("<div><dt>{}</dt><dd><pre tabindex=\"0\">{}</pre>{}</dd></div>", name, shown, rest)
 }
 
+/// Renders the field for an answer, by its JSON Schema.
+fn answer_field(schema: Option<&Json>) -> Html {
+    let part = |name: &str| schema.and_then(|schema| schema.get(name));
+    let options: Vec<_> = match (part("enum").and_then(Json::as_array), part("type").and_then(Json::as_str)) {
+        (Some(values), Some("string")) => values.iter().filter_map(Json::as_str).map(|value| (value, value)).collect(),
+        (None, Some("boolean")) => vec![("true", "Yes"), ("false", "No")],
+        (None, Some("integer")) => return html!("<input name=\"answer\" type=\"number\" step=\"1\" required>"),
+        (None, Some("number")) => return html!("<input name=\"answer\" type=\"number\" step=\"any\" required>"),
+        _ => return html!("<textarea name=\"answer\" rows=\"2\" required></textarea>"),
+    };
+    let options = options.iter().map(|(value, label)| html!("<option value=\"{}\">{}</option>", value, label));
+    html!("<select name=\"answer\" required><option value=\"\"></option>{}</select>", options.collect::<Html>())
+}
+
 /// Renders the question whether a call may be made, or the one that a workflow asks a person.
 pub(super) fn approval(session: &str, call: &Waiting) -> Html {
     if let Some(question) = &call.question {
         return html!(
             "<form class=\"approval\" data-session=\"{}\" data-run=\"{}\" data-call=\"{}\" data-hash=\"{}\" data-result=\"{}\" data-tool=\"{}\">\
-             <p class=\"question\">{}</p><label>Answer <textarea name=\"answer\" rows=\"2\" required></textarea></label>\
+             <p class=\"question\">{}</p><label>Answer {}</label>\
              <div class=\"actions\"><button class=\"primary\" value=\"answer\">Answer</button></div></form>",
             session,
             serde_json::to_string(&call.run).unwrap_or_default(),
@@ -270,7 +284,8 @@ pub(super) fn approval(session: &str, call: &Waiting) -> Html {
             call.hash,
             patter_core::serve::ag_ui::call_id(&call.run, &call.call_id),
             call.tool,
-            question
+            question,
+            answer_field(call.returns.as_ref())
         );
     }
     html!(

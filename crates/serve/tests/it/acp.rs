@@ -23,7 +23,7 @@ const AGENTS: &str = "
 [busy:Agent {instruction: 'Work.', model: 'scripted/FOLDER/busy.json', maxTurns: 1} | look]
 [slow:Agent {instruction: 'Wait.', model: 'scripted/FOLDER/slow.json'} | look]
 [plain:Workflow {description: 'Looks and answers'} | (look)-->(done:Give {value: 'I have {look} it.'})]
-[asking:Workflow {description: 'Asks'} | (look)-->(sure:Human {question: 'Is it {look}?'})]
+[asking:Workflow {description: 'Asks'} | (look)-->(count:Human {question: 'How often? ({look})', returns: 'Integer'})-->(said:Give {value: 'It was {count}.'})]
 ";
 
 /// A project, and what its tools did.
@@ -423,11 +423,31 @@ async fn workflows_are_agents_of_editors() {
     let updates = editor.updates();
     assert!(updates.contains(&"tool_call_update completed".to_owned()), "the step is there: {updates:?}");
     assert_eq!(updates.last().map(String::as_str), Some("agent_message_chunk I have seen it."));
-    // The protocol has no questions with a free answer: the turn ends with it, and it waits in the session.
+    editor.leave().await;
+}
+
+/// The protocol has no questions with a free answer, so the agent asks, and the next prompt answers.
+#[tokio::test]
+async fn a_prompt_answers_the_question_of_a_workflow() {
+    let office = Office::new().await;
+    let mut editor = office.connect();
     let session = editor.open("asking").await;
-    let ended = editor.prompt(&session, "Go").await;
-    let message = "the session is waiting for an answer to `sure`: Is it seen?";
-    assert_eq!(ended["error"]["message"], message, "{ended}");
+    assert_eq!(stop_reason(&editor.prompt(&session, "Go").await), "end_turn");
+    assert_eq!(editor.updates().last().map(String::as_str), Some("agent_message_chunk How often? (seen)"));
     assert_eq!(office.state(&session).await, SessionState::Waiting);
+    editor.leave().await;
+    // After a restart, whoever opens the session sees the question.
+    let mut editor = office.connect();
+    editor.call("initialize", json!({"protocolVersion": 1})).await;
+    editor.call("session/load", json!({"sessionId": session, "cwd": "/", "mcpServers": []})).await;
+    assert_eq!(editor.updates().last().map(String::as_str), Some("agent_message_chunk How often? (seen)"));
+    assert_eq!(stop_reason(&editor.prompt(&session, "often").await), "end_turn");
+    let again = editor.updates();
+    let again = again.last().unwrap();
+    assert!(again.contains("The answer was not accepted") && again.ends_with("How often? (seen)"), "{again}");
+    assert_eq!(office.state(&session).await, SessionState::Waiting);
+    assert_eq!(stop_reason(&editor.prompt(&session, "3").await), "end_turn");
+    assert_eq!(editor.updates().last().map(String::as_str), Some("agent_message_chunk It was 3."));
+    assert_eq!(office.state(&session).await, SessionState::Idle);
     editor.leave().await;
 }

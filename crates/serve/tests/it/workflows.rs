@@ -10,6 +10,10 @@ use std::time::Duration;
 pub(crate) const WORKFLOWS: &str = "
 [plain:Workflow {description: 'Looks and answers'} | (look)-->(done:Give {value: 'I have {look} it.'})]
 [asking:Workflow {description: 'Asks'} | (look)-->(sure:Human {question: 'Is it {look}?'})]
+[deciding:Workflow {description: 'Decides'} |
+  (refund:Human {question: 'Pay it back?', returns: 'Bool'})-[:When {is: true}]->(paid:Give {value: 'Paid back.'}),
+  (refund)-[:Otherwise]->(kept:Give {value: 'Kept.'})
+]
 [brief:Workflow {description: 'Asks for a moment'} |
   (sure:Human {question: 'Quick?', expires: 1s})-[:Failed]->(late:Give {value: 'Nobody answered.'})
 ]
@@ -61,6 +65,24 @@ async fn a_person_answers_over_the_native_protocol() {
 }
 
 #[tokio::test]
+async fn an_answer_of_a_wrong_type_is_rejected_and_the_question_stays() {
+    let lab = lab().await;
+    let started = start(&lab, "deciding").await;
+    let call = &started["waiting"][0];
+    assert_eq!(call["returns"], json!({"type": "boolean"}), "{started}");
+    let session = format!("/api/sessions/{}", started["session"].as_str().unwrap());
+    let answer = async |result: Json| {
+        let answer = json!({"call_id": call["call_id"], "decision": "result", "result": result});
+        lab.post(&format!("{session}/answers?wait=true"), &answer).await
+    };
+    let rejected = answer(json!("perhaps")).await;
+    assert!(rejected.status == 400 && rejected.body.contains("does not match its type"), "{}", rejected.body);
+    assert_eq!(lab.get(&session).await.json()["state"], "waiting");
+    let ended = answer(json!("true")).await.json();
+    assert_eq!((&ended["status"], &ended["text"]), (&json!("answered"), &json!("Paid back.")), "{ended}");
+}
+
+#[tokio::test]
 async fn workflows_are_tools_of_an_mcp_server() {
     let lab = lab().await;
     let tools = mcp::call(&lab, "tools/list", json!({})).await["tools"].clone();
@@ -69,11 +91,56 @@ async fn workflows_are_tools_of_an_mcp_server() {
     let arguments = json!({"message": "Go", "session": "w1"});
     let answer = mcp::call(&lab, "tools/call", json!({"name": "ask_plain", "arguments": arguments})).await;
     assert_eq!(answer["structuredContent"], json!({"text": "I have seen it.", "session": "w1"}), "{answer}");
-    // A question to a person waits in the session, and the caller learns where.
+    // A question to a person who cannot be asked waits in the session, and the caller learns where.
     let arguments = json!({"message": "Go", "session": "w2"});
-    let waiting = mcp::call(&lab, "tools/call", json!({"name": "ask_asking", "arguments": arguments})).await;
+    let asking = json!({"name": "ask_asking", "arguments": arguments});
+    let waiting = mcp::call_as(&lab, &json!({}), None, "tools/call", asking).await;
     let text = waiting["content"][0]["text"].as_str().unwrap_or_default();
     assert!(waiting["isError"] == true && text.contains("w2") && text.contains("Is it seen?"), "{waiting}");
+}
+
+#[tokio::test]
+async fn the_user_of_an_mcp_client_answers_in_a_form() {
+    let lab = lab().await;
+    let arguments = json!({"message": "Go"});
+    let ask = async |name: &str| {
+        let asked = mcp::call(&lab, "tools/call", json!({"name": name, "arguments": arguments})).await;
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        asked
+    };
+    let reply = async |name: &str, asked: &Json, response: Json| {
+        let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap();
+        let state = &asked["requestState"];
+        let retry =
+            json!({"name": name, "arguments": arguments, "requestState": state, "inputResponses": {key: response}});
+        mcp::call(&lab, "tools/call", retry).await
+    };
+    let accept = |answer: Json| json!({"action": "accept", "content": {"answer": answer}});
+    let form = |asked: &Json| {
+        let requests = asked["inputRequests"].as_object().unwrap();
+        let params = requests.values().next().unwrap()["params"].clone();
+        (params["message"].as_str().unwrap().to_owned(), params["requestedSchema"]["properties"]["answer"].clone())
+    };
+    // A text.
+    let asked = ask("ask_asking").await;
+    assert_eq!(form(&asked), ("Is it seen?".to_owned(), json!({"type": "string", "title": "Answer"})));
+    let answered = reply("ask_asking", &asked, accept(json!("Yes, it is."))).await;
+    assert_eq!(answered["structuredContent"]["text"], "Yes, it is.", "{answered}");
+    // Another type: the question is asked again until the answer has it.
+    let asked = ask("ask_deciding").await;
+    assert_eq!(form(&asked), ("Pay it back?".to_owned(), json!({"type": "boolean"})));
+    let again = reply("ask_deciding", &asked, accept(json!("perhaps"))).await;
+    assert_eq!(again["resultType"], "input_required", "{again}");
+    assert!(form(&again).0.starts_with("Pay it back?\n\nThe answer was not accepted: "), "{again}");
+    let answered = reply("ask_deciding", &again, accept(json!(false))).await;
+    assert_eq!(answered["structuredContent"]["text"], "Kept.", "{answered}");
+    // Whoever does not answer leaves the question to others.
+    let asked = ask("ask_deciding").await;
+    let declined = reply("ask_deciding", &asked, json!({"action": "decline"})).await;
+    let text = declined["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(declined["isError"] == true && text.contains("Pay it back?"), "{declined}");
+    let session = format!("/api/sessions/{}", asked["requestState"].as_str().unwrap());
+    assert_eq!(lab.get(&session).await.json()["state"], "waiting");
 }
 
 #[tokio::test]

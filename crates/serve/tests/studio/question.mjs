@@ -19,6 +19,17 @@ await scenario(async ({ open }) => {
   await page.locator(".turn .prose", { hasText: "Yes, it is." }).waitFor();
   await form.waitFor({ state: "detached" });
 
+  // The field has the type of the answer.
+  await page.goto("/studio/talk?agent=deciding");
+  await page.getByLabel("Message").fill("Go");
+  await page.keyboard.press("Enter");
+  await form.waitFor();
+  await judge(page);
+  await shoot(page, "talk-question-choice");
+  await form.getByLabel("Answer").selectOption("Yes");
+  await form.getByRole("button", { name: "Answer" }).click();
+  await page.locator(".turn .prose", { hasText: "Paid back." }).waitFor();
+
   // In the inbox, whatever the session is.
   await page.goto("/studio/talk?agent=asking");
   await page.getByLabel("Message").fill("Again");

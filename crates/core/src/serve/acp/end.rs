@@ -70,11 +70,12 @@ pub fn stop_reason(end: &TurnEnd) -> Result<StopReason, RpcError> {
             }
         },
         TurnOutcome::Waiting(calls) => {
+            // The next prompt answers a question.
+            if calls.iter().any(|call| call.question.is_some()) {
+                return Ok(StopReason::EndTurn);
+            }
             let tool = calls.first().map(|call| call.tool.as_str()).unwrap_or_default();
-            let message = match calls.iter().find(|call| call.question.is_some()) {
-                Some(question) => format!("the session is {}", question.line()),
-                None => format!("the session waits for a result of `{tool}`, a tool of another client"),
-            };
+            let message = format!("the session waits for a result of `{tool}`, a tool of another client");
             Err(ApiError::new(ApiErrorKind::Busy, message).into())
         }
     }

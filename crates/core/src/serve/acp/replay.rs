@@ -75,6 +75,8 @@ impl Replay {
         let waiting = Waiting::all(playback.log());
         let mut updates: Vec<_> = parts.into_iter().flat_map(|part| part.updates).collect();
         updates.extend(waiting.iter().filter(|call| call.because.is_some()).map(|call| stream.waiting(call, kinds)));
+        let question = waiting.iter().find_map(|call| call.question.as_deref());
+        updates.extend(question.map(|question| stream.question(question, None)));
         Ok(Self { updates, agent })
     }
 }

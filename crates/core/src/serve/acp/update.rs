@@ -119,6 +119,16 @@ impl UpdateStream {
         update
     }
 
+    /// Returns the question of a workflow as a message of the agent: the next prompt answers it. `problem` says what was wrong
+    /// with the answer before.
+    pub fn question(&self, question: &str, problem: Option<&str>) -> Json {
+        let text = match problem {
+            Some(problem) => format!("The answer was not accepted: {problem}\n\n{question}"),
+            None => question.to_owned(),
+        };
+        chunk("agent_message_chunk", &text, &self.message_id())
+    }
+
     /// Returns the update for a call that waited, and is not made. The run has no event for it when it continues.
     pub fn unmade(&self, call: &Waiting, outcome: &ToolOutcome) -> Json {
         let id = tool_call_id(&call.run, &call.call_id);
