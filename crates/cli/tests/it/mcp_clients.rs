@@ -11,6 +11,10 @@ const AGENTS: &str = "
 [counter:Agent {instruction: 'Count.', model: 'scripted/FOLDER/counter.json', returns: 'Count'}]
 [clerk:Agent {instruction: 'Write.', model: 'scripted/FOLDER/clerk.json', ask: ['fs/writeFile']} | `fs/writeFile`]
 [Count:Object | (count::Integer)]
+[deciding:Workflow {description: 'Decides'} |
+  (refund:Human {question: 'Pay it back?', returns: 'Bool'})-[:When {is: true}]->(paid:Give {value: 'Paid back.'}),
+  (refund)-[:Otherwise]->(kept:Give {value: 'Kept.'})
+]
 ";
 
 /// The server over HTTP, which ends with the test.

@@ -28,6 +28,9 @@ class Person:
 
     def answer(self, message):
         self.questions.append(message)
+        if message.startswith("Pay it back?"):
+            # The answer is a yes or a no, so this one is asked for again.
+            return {"answer": True} if "not accepted" in message else {"answer": "perhaps"}
         return {"approve": True} if self.approve else None
 
     async def for_mcp(self, context, params):
@@ -126,6 +129,11 @@ async def use(session, person):
             if name == "fs__writeFile":
                 assert failed != approve and (approve or "did not approve" in text), text
     assert plan.read_text() == "buy milk"
+
+    # The question of a workflow, which is asked again until its answer has the right type.
+    person.questions = []
+    failed, _, text = await session.call("ask_deciding", {"message": "Go"})
+    assert not failed and text == "Paid back." and len(person.questions) == 2, (text, person.questions)
 
     assert (await session.resource("patter://agents/greeter.gram")).startswith("[greeter:Agent")
     prompt = await session.client.get_prompt("greeter", {"message": "Hi"})
