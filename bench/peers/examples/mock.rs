@@ -171,6 +171,8 @@ impl ChatRequest<'_> {
         let last = self.messages.last().ok_or("there are no messages")?;
         match last.role.as_ref() {
             "user" if self.tools.iter().any(|tool| tool.function.name == TOOL) => Ok(Reply::call()),
+            // A conversation to be summarized.
+            "user" if self.tools.is_empty() => Ok(Reply::Answer),
             "user" => Err("the tool is not declared"),
             "tool" => {
                 let calls = self.messages.iter().flat_map(|message| &message.tool_calls);

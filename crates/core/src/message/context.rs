@@ -70,20 +70,59 @@ pub struct CompactionPlan {
 /// ```
 pub fn sent_messages(conversation: &Conversation) -> Cow<'_, Conversation> {
     let Some(last) = last_compaction(conversation) else { return Cow::Borrowed(conversation) };
-    let kept = conversation.range(last.kept_from..last.index).filter(|message| !is_compaction(message));
-    let kept = kept.map(|message| shortened(message, last.result_chars));
-    let new = conversation.since(last.index + 1).cloned();
-    let note = (last.kept_from > 0).then(|| {
-        let is_user = |message: &&Message| matches!(message, Message::User { .. });
-        // What the user wants now is not only part of a summary.
-        let asked = match conversation.since(last.kept_from).find(is_user) {
-            Some(_) => None,
-            None => conversation.range(0..last.kept_from).rfind(is_user),
-        };
-        let attachments = asked.map_or(&[][..], Message::attachments).to_vec();
-        Message::User { text: note(last.summary, asked), attachments }
-    });
-    Cow::Owned(note.into_iter().chain(kept).chain(new).collect())
+    let mut kept = conversation.sent();
+    let sent = match kept.take().filter(|sent| sent.is_from(&last, conversation)) {
+        Some(sent) => kept.insert(sent.extended(conversation)),
+        None => kept.insert(SentMessages::new(conversation, &last)),
+    };
+    Cow::Owned(sent.of(conversation))
+}
+
+/// What is sent of a compacted conversation. It is kept, so that only what is new is added for the next request.
+pub(super) struct SentMessages {
+    /// The index of the compaction.
+    compaction: usize,
+    /// How many messages of the conversation are considered.
+    len: usize,
+    /// Whether there is a message of the user among those that are not left out. If not, the last one is part of the note.
+    has_user: bool,
+    messages: Conversation,
+}
+
+impl SentMessages {
+    fn new(conversation: &Conversation, last: &LastCompaction<'_>) -> Self {
+        let kept = conversation.range(last.kept_from..last.index).filter(|message| !is_compaction(message));
+        let kept = kept.map(|message| shortened(message, last.result_chars));
+        let new = conversation.since(last.index + 1).cloned();
+        let has_user = last.has_user(conversation);
+        let note = (last.kept_from > 0).then(|| {
+            // What the user wants now is not only part of a summary.
+            let asked = if has_user { None } else { conversation.range(0..last.kept_from).rfind(is_user) };
+            let attachments = asked.map_or(&[][..], Message::attachments).to_vec();
+            Message::User { text: note(last.summary, asked), attachments }
+        });
+        let messages = note.into_iter().chain(kept).chain(new).collect();
+        Self { compaction: last.index, len: conversation.len(), has_user, messages }
+    }
+
+    /// Returns whether these are the first messages that are sent of a conversation, or all and more.
+    fn is_from(&self, last: &LastCompaction<'_>, conversation: &Conversation) -> bool {
+        self.compaction == last.index && self.has_user == last.has_user(conversation)
+    }
+
+    /// Adds what is new.
+    fn extended(mut self, conversation: &Conversation) -> Self {
+        self.messages.extend(conversation.since(self.len).cloned());
+        self.len = self.len.max(conversation.len());
+        self
+    }
+
+    /// Returns those of a conversation, which may be shorter.
+    fn of(&self, conversation: &Conversation) -> Conversation {
+        let mut messages = self.messages.clone();
+        messages.truncate(messages.len().saturating_sub(self.len - conversation.len()));
+        messages
+    }
 }
 
 /// Returns about how many tokens messages have.
@@ -164,26 +203,38 @@ pub fn plan_compaction(conversation: &Conversation, max_tokens: u64, summarizes:
     let summary = last.as_ref().map_or_else(String::new, |last| last.summary.to_owned());
     let kept_from = last.as_ref().map_or(0, |last| last.kept_from);
     let was_short = last.as_ref().and_then(|last| last.result_chars).unwrap_or(usize::MAX);
-    let fits = |from: usize, chars: usize| {
-        let kept = conversation.since(from).filter(|message| !is_compaction(message));
+    let fits = |from: usize, bytes: u64| {
         let summary = if from > 0 { summary.len().max(SUMMARY_BYTES) as u64 } else { 0 };
-        (kept.map(|message| message_bytes(&shortened(message, Some(chars)))).sum::<u64>() + summary) / BYTES_PER_TOKEN
-            <= max_tokens
+        (bytes + summary) / BYTES_PER_TOKEN <= max_tokens
     };
-    if was_short > SHORT_RESULT && fits(kept_from, SHORT_RESULT) {
+    let fits_whole = |chars: usize| {
+        let bytes = conversation.since(kept_from).map(|message| shortened_bytes(message, chars)).sum();
+        fits(kept_from, bytes)
+    };
+    if was_short > SHORT_RESULT && fits_whole(SHORT_RESULT) {
         return Some(CompactionPlan { kept_from, result_chars: Some(SHORT_RESULT), transcript: None, summary });
     }
-    let boundaries: Vec<usize> =
-        (kept_from + 1..conversation.len()).filter(|index| is_boundary(conversation, *index)).collect();
-    let enough = [SHORT_RESULT, SHORTEST_RESULT].into_iter().find_map(|chars| {
-        // Fits for a later start if it does for an earlier one.
-        let first = boundaries.partition_point(|index| !fits(*index, chars));
-        boundaries.get(first).map(|index| (*index, chars))
-    });
-    let (kept_from_now, chars) = match enough.or_else(|| boundaries.last().map(|last| (*last, SHORTEST_RESULT))) {
+    // The earliest boundary from which on everything fits. Later ones fit, too, so this looks from the end.
+    let find_first = |chars: usize| {
+        let mut bytes = 0;
+        let mut first = None;
+        for (index, message) in (kept_from + 1..conversation.len()).zip(conversation.since(kept_from + 1)).rev() {
+            bytes += shortened_bytes(message, chars);
+            if is_boundary(message) {
+                if !fits(index, bytes) {
+                    break;
+                }
+                first = Some((index, chars));
+            }
+        }
+        first
+    };
+    let enough = find_first(SHORT_RESULT).or_else(|| find_first(SHORTEST_RESULT));
+    let last_boundary = || Some((boundaries(conversation, kept_from).next_back()?, SHORTEST_RESULT));
+    let (kept_from_now, chars) = match enough.or_else(last_boundary) {
         Some(found) => found,
         // There is only one exchange left, whose results can still be shorter.
-        None if was_short > SHORTEST_RESULT && fits(kept_from, SHORTEST_RESULT) => {
+        None if was_short > SHORTEST_RESULT && fits_whole(SHORTEST_RESULT) => {
             return Some(CompactionPlan { kept_from, result_chars: Some(SHORTEST_RESULT), transcript: None, summary });
         }
         None => return None,
@@ -191,6 +242,18 @@ pub fn plan_compaction(conversation: &Conversation, max_tokens: u64, summarizes:
     let left_out = conversation.range(kept_from..kept_from_now).filter(|message| !is_compaction(message));
     let transcript = summarizes.then(|| transcript(&summary, left_out, max_tokens));
     Some(CompactionPlan { kept_from: kept_from_now, result_chars: Some(chars), transcript, summary })
+}
+
+/// Returns whether something can be left out of a conversation, or shortened so that it fits into a number of tokens.
+pub(crate) fn can_be_compacted(conversation: &Conversation, max_tokens: u64) -> bool {
+    let kept_from = last_compaction(conversation).map_or(0, |last| last.kept_from);
+    boundaries(conversation, kept_from).next().is_some() || plan_compaction(conversation, max_tokens, false).is_some()
+}
+
+/// Iterates over the messages that a conversation could begin with, instead of the one with which it does.
+fn boundaries(conversation: &Conversation, kept_from: usize) -> impl DoubleEndedIterator<Item = usize> {
+    let messages = (kept_from + 1..conversation.len()).zip(conversation.since(kept_from + 1));
+    messages.filter(|(_, message)| is_boundary(message)).map(|(index, _)| index)
 }
 
 /// The length of a summary that is expected, in bytes.
@@ -203,8 +266,15 @@ struct LastCompaction<'c> {
     result_chars: Option<usize>,
 }
 
+impl LastCompaction<'_> {
+    /// Returns whether there is a message of the user among those that are not left out.
+    fn has_user(&self, conversation: &Conversation) -> bool {
+        conversation.since(self.kept_from).any(|message| is_user(&message))
+    }
+}
+
 fn last_compaction(conversation: &Conversation) -> Option<LastCompaction<'_>> {
-    let index = conversation.iter().rposition(is_compaction)?;
+    let index = conversation.last_compaction()?;
     match conversation.get(index)? {
         Message::Compacted { summary, kept_from, result_chars } => {
             Some(LastCompaction { index, kept_from: *kept_from, summary, result_chars: *result_chars })
@@ -213,17 +283,21 @@ fn last_compaction(conversation: &Conversation) -> Option<LastCompaction<'_>> {
     }
 }
 
+fn is_user(message: &&Message) -> bool {
+    matches!(message, Message::User { .. })
+}
+
 fn is_compaction(message: &Message) -> bool {
     matches!(message, Message::Compacted { .. })
 }
 
 /// Returns whether what precedes a message can be left out: no result loses its call.
-fn is_boundary(conversation: &Conversation, index: usize) -> bool {
-    match conversation.get(index) {
-        Some(Message::User { .. }) => true,
+fn is_boundary(message: &Message) -> bool {
+    match message {
+        Message::User { .. } => true,
         // The results of earlier calls precede it. The message that it answers is part of the summary.
-        Some(Message::Assistant { .. }) => true,
-        Some(Message::Tool { .. } | Message::Compacted { .. }) | None => false,
+        Message::Assistant { .. } => true,
+        Message::Tool { .. } | Message::Compacted { .. } => false,
     }
 }
 
@@ -243,12 +317,28 @@ fn note(summary: &str, asked: Option<&Message>) -> String {
     text
 }
 
+/// Returns how many bytes a message has about, with its result shortened. Compactions are not sent.
+fn shortened_bytes(message: &Message, max_chars: usize) -> u64 {
+    match message {
+        Message::Compacted { .. } => 0,
+        Message::Tool { outcome, .. } if is_long(outcome, max_chars) => {
+            message_bytes(&shortened(message, Some(max_chars)))
+        }
+        message => message_bytes(message),
+    }
+}
+
+/// Returns whether a result is shortened to a number of characters.
+fn is_long(outcome: &ToolOutcome, max_chars: usize) -> bool {
+    outcome_bytes(outcome) > max_chars as u64 || !outcome.media().is_empty()
+}
+
 /// Returns a message with its result shortened.
 fn shortened(message: &Message, max_chars: Option<usize>) -> Message {
     let (Message::Tool { call_id, tool, outcome }, Some(max_chars)) = (message, max_chars) else {
         return message.clone();
     };
-    if outcome_bytes(outcome) <= max_chars as u64 && outcome.media().is_empty() {
+    if !is_long(outcome, max_chars) {
         return message.clone();
     }
     let text = outcome.text();
@@ -293,8 +383,14 @@ fn transcript<'m>(summary: &str, messages: impl Iterator<Item = &'m Message>, ma
     }
     let mut bytes: u64 = lines.iter().map(|line| line.len() as u64 + 1).sum();
     let first = usize::from(!summary.is_empty());
-    while bytes > max_tokens * BYTES_PER_TOKEN && lines.len() > first + 1 {
-        bytes -= lines.remove(first).len() as u64 + 1;
+    let mut left_out = 0;
+    for line in lines.iter().skip(first) {
+        if bytes <= max_tokens * BYTES_PER_TOKEN || lines.len() - left_out <= first + 1 {
+            break;
+        }
+        bytes -= line.len() as u64 + 1;
+        left_out += 1;
     }
+    lines.drain(first..first + left_out);
     lines.join("\n")
 }

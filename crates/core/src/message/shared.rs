@@ -1,5 +1,6 @@
 //! A conversation whose copies share their messages.
 
+use super::context::SentMessages;
 use super::conversation::{Message, ToolCall};
 use crate::provider::Wire;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,10 +35,20 @@ pub struct Conversation {
 struct Shared {
     /// Each chunk is twice as long as the one before.
     chunks: [OnceLock<Box<[OnceLock<Message>]>>; CHUNKS],
-    /// The position of the first message with a call of that id. Locked while a message is added.
-    calls: Mutex<HashMap<Box<str>, usize>>,
+    /// Locked while a message is added.
+    index: Mutex<Index>,
     encoded: Mutex<Encoded>,
     sum: Mutex<Sum>,
+    sent: Mutex<Option<SentMessages>>,
+}
+
+/// Where messages are.
+#[derive(Default)]
+struct Index {
+    /// The first message with a call of that id.
+    calls: HashMap<Box<str>, usize>,
+    /// The compactions, in order.
+    compactions: Vec<usize>,
 }
 
 /// The sum of a number of each of the first messages.
@@ -114,7 +125,19 @@ impl Conversation {
 
     /// Returns whether a message has a call with this id.
     pub fn has_call(&self, id: &str) -> bool {
-        self.shared.lock_calls().get(id).is_some_and(|first| *first < self.len)
+        self.shared.lock_index().calls.get(id).is_some_and(|first| *first < self.len)
+    }
+
+    /// Returns the index of the last compaction.
+    pub(crate) fn last_compaction(&self) -> Option<usize> {
+        let index = self.shared.lock_index();
+        let before = index.compactions.partition_point(|compaction| *compaction < self.len);
+        index.compactions.get(before.checked_sub(1)?).copied()
+    }
+
+    /// Returns what is kept of the messages that were sent last, by this copy or another one. It is locked meanwhile.
+    pub(super) fn sent(&self) -> MutexGuard<'_, Option<SentMessages>> {
+        self.shared.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a message.
@@ -210,20 +233,23 @@ impl Shared {
         let Some(slot) = self.chunks.get(chunk).and_then(|chunk| chunk.get_or_init(slots).get(offset)) else {
             return Some(message);
         };
-        let mut calls = self.lock_calls();
+        let mut known = self.lock_index();
         match slot.get() {
             Some(other) => (*other != message).then_some(message),
             None => {
                 for ToolCall { id, .. } in message.calls() {
-                    calls.entry(id.as_str().into()).or_insert(index);
+                    known.calls.entry(id.as_str().into()).or_insert(index);
+                }
+                if matches!(message, Message::Compacted { .. }) {
+                    known.compactions.push(index);
                 }
                 slot.set(message).err()
             }
         }
     }
 
-    fn lock_calls(&self) -> MutexGuard<'_, HashMap<Box<str>, usize>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -340,25 +366,39 @@ impl<'de> Deserialize<'de> for Conversation {
 #[cfg(test)]
 mod tests {
     use super::Conversation;
-    use crate::message::context::message_bytes;
+    use crate::message::context::{message_bytes, sent_messages};
     use crate::message::conversation::Message;
 
-    /// Copies that are extended, cut and continued differently have the sums of their own messages.
+    /// Copies that are extended, cut and continued differently have the sums of their own messages, and what is sent of them
+    /// is what would be sent of the same messages without anything that is kept.
     #[test]
-    fn sums_are_those_of_the_copy() {
+    fn what_is_kept_is_that_of_the_copy() {
         let mut copies = vec![Conversation::default()];
         let mut random: u32 = 7;
-        for step in 0..2000 {
+        let mut compacted = 0;
+        for step in 0..4000 {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let chosen = random as usize % copies.len();
+            let chosen = (random >> 8) as usize % copies.len();
             let mut copy = copies[chosen].clone();
-            match random >> 29 {
+            match random >> 28 {
                 0 => copy.truncate(copy.len() / 2),
-                1 if copies.len() < 8 => {}
-                _ => copy.push(Message::user("x".repeat(step % 13))),
+                1 => copy.truncate(copy.len().saturating_sub(1)),
+                2 if copies.len() < 8 => {}
+                3 => {
+                    let kept_from = copy.len() * 2 / 3;
+                    copy.push(Message::Compacted { summary: format!("{step}"), kept_from, result_chars: None });
+                }
+                4..=7 => copy.push(Message::user("x".repeat(step % 13))),
+                _ => copy.push(Message::assistant("y".repeat(step % 13), vec![])),
             }
             assert_eq!(copy.sum(message_bytes), copy.iter().map(message_bytes).sum::<u64>(), "step {step}");
-            if random >> 29 == 1 && copies.len() < 8 { copies.push(copy) } else { copies[chosen] = copy }
+            let alone = Conversation::from(copy.to_vec());
+            let sent = sent_messages(&copy).into_owned();
+            assert_eq!(sent, sent_messages(&alone).into_owned(), "step {step}");
+            assert_eq!(sent.sum(message_bytes), sent.iter().map(message_bytes).sum::<u64>(), "step {step}");
+            compacted += usize::from(alone.last_compaction().is_some());
+            if random >> 28 == 2 && copies.len() < 8 { copies.push(copy) } else { copies[chosen] = copy }
         }
+        assert!(compacted > 1000, "{compacted}");
     }
 }

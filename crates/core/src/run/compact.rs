@@ -2,7 +2,9 @@
 
 use super::spec::{ContextPolicy, ContextSpec};
 use super::{FailureKind, Run, RunError, RunFailure, RunOutcome, State};
-use crate::message::context::{CompactionPlan, estimate_conversation, estimate_tokens, plan_compaction, sent_messages};
+use crate::message::context::{
+    CompactionPlan, can_be_compacted, estimate_conversation, plan_compaction, sent_messages,
+};
 use crate::message::conversation::{Conversation, Message};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -49,6 +51,16 @@ impl Run {
 
     /// Returns how the conversation is made to fit, if it has to be, and can be.
     pub fn compaction_plan(&self) -> Option<CompactionPlan> {
+        let summarizes = self.spec.context.policy == ContextPolicy::Compact;
+        plan_compaction(&self.conversation, self.compaction_goal(), summarizes)
+    }
+
+    fn can_be_compacted(&self) -> bool {
+        can_be_compacted(&self.conversation, self.compaction_goal())
+    }
+
+    /// Returns how many tokens the messages shall have after a compaction, by estimate.
+    fn compaction_goal(&self) -> u64 {
         let total = self.estimated_tokens();
         let mut goal = self.available().map_or(total, |available| available / 2);
         if self.context.exceeded > 0 {
@@ -58,8 +70,7 @@ impl Run {
         // The goal is in tokens of the provider, and the plan in estimated ones.
         let estimated = self.uncorrected_tokens();
         let goal = u128::from(goal) * u128::from(estimated) / u128::from(total.max(1));
-        let goal = u64::try_from(goal).unwrap_or(u64::MAX).saturating_sub(overhead);
-        plan_compaction(&self.conversation, goal, self.spec.context.policy == ContextPolicy::Compact)
+        u64::try_from(goal).unwrap_or(u64::MAX).saturating_sub(overhead)
     }
 
     /// Records that the conversation was compacted: earlier messages are kept, but no longer sent as they are.
@@ -79,7 +90,7 @@ impl Run {
         self.expect_reply()?;
         self.advance_clock(now);
         self.context.exceeded = self.context.exceeded.saturating_add(1);
-        let is_hopeless = self.context.exceeded > MAX_EXCEEDED || self.compaction_plan().is_none();
+        let is_hopeless = self.context.exceeded > MAX_EXCEEDED || !self.can_be_compacted();
         if is_hopeless || self.spec.context.policy == ContextPolicy::Error {
             self.end(RunOutcome::Failed(too_long(message)));
         } else {
@@ -114,17 +125,12 @@ impl Run {
             let message = format!("the request has about {tokens} tokens, and the window of the model {window}");
             return State::Done(RunOutcome::Failed(too_long(&message)));
         }
-        if self.compaction_plan().is_some() { State::Compact } else { State::Model }
+        if self.can_be_compacted() { State::Compact } else { State::Model }
     }
 
     /// Returns about how many tokens the next request has, whatever the provider counted before.
     fn uncorrected_tokens(&self) -> u64 {
-        let tokens = match self.sent_messages() {
-            Cow::Borrowed(all) => estimate_conversation(all),
-            // As long as the window of the model, however long the conversation is.
-            Cow::Owned(compacted) => estimate_tokens(compacted.iter()),
-        };
-        tokens.saturating_add(self.spec.context.overhead)
+        estimate_conversation(&self.sent_messages()).saturating_add(self.spec.context.overhead)
     }
 
     /// Returns how many tokens a request may have, if that is known.

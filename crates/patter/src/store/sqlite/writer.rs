@@ -18,6 +18,11 @@ use tokio::sync::{mpsc, oneshot};
 const QUEUE: usize = 1024;
 /// The maximum number of changes in a transaction.
 const MAX_GROUP: usize = 256;
+/// After this number of commits, a process is one that writes a lot.
+const MANY_COMMITS: u64 = 1000;
+/// Lets the write-ahead log grow longer before it is moved into the file. Pages that change again and again are moved less often
+/// then, but whoever opens the file after this process was killed has to read a log of up to 16 MiB.
+const LONG_LOG: &str = "PRAGMA wal_autocheckpoint = 4000";
 /// SQLite's code for a row that exists already.
 const CONSTRAINT: i32 = 19;
 
@@ -98,6 +103,8 @@ impl Writer {
 impl<'c> WriterThread<'c> {
     fn run(mut self) {
         while let Some(request) = self.requests.blocking_recv() {
+            // Others who are about to write get the chance to do so, and become part of the transaction.
+            thread::yield_now();
             let mut group = vec![request];
             while group.len() < MAX_GROUP
                 && let Ok(request) = self.requests.try_recv()
@@ -151,7 +158,10 @@ impl<'c> WriterThread<'c> {
             let _ = connection.execute_batch("ROLLBACK");
         }
         let made = committed?;
-        self.commits.fetch_add(1, Ordering::Release);
+        if self.commits.fetch_add(1, Ordering::Release) == MANY_COMMITS {
+            // If this fails, everything works as before.
+            let _ = connection.execute_batch(LONG_LOG);
+        }
         let changes = group.iter().zip(&made).filter(|(_, is_made)| **is_made);
         let last_log = changes.rev().find_map(|(request, _)| request.change.log());
         self.verify(last_log).map_err(CommitError::Database)?;
