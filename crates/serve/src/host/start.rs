@@ -83,9 +83,15 @@ impl Host {
         // All or nothing.
         for answer in &answers {
             let call = waiting.iter().find(|call| call.run == answer.run && call.call_id == answer.call_id);
-            if call.is_some_and(|call| answer.hash.as_ref().is_some_and(|hash| *hash != call.hash)) {
-                let message = "the answer is about another call: `hash` does not match";
-                return Err(ApiError::new(ApiErrorKind::Busy, message));
+            let problem = match call {
+                None => Some(format!("no call `{}` waits in the session `{id}`", answer.call_id)),
+                Some(call) if answer.hash.as_ref().is_some_and(|hash| *hash != call.hash) => {
+                    Some("the answer is about another call: `hash` does not match".to_owned())
+                }
+                Some(_) => None,
+            };
+            if let Some(problem) = problem {
+                return Err(ApiError::new(ApiErrorKind::Busy, problem));
             }
             let checked = session.check_answer(&answer.run, &answer.call_id, &answer.answer);
             checked.map_err(|error| api_error(&error))?;

@@ -180,8 +180,8 @@ fn answer(call: &Waiting, result: &ElicitResult) -> Result<Option<Answer>, Strin
                 return Ok(None);
             }
             let content = result.content.clone().unwrap_or_default();
-            let value =
-                if AnswerForm::new(call).is_whole { content } else { content.get(ANSWER).cloned().unwrap_or_default() };
+            let field = || content.get(ANSWER).cloned().ok_or_else(|| format!("`{ANSWER}` is missing"));
+            let value = if AnswerForm::new(call).is_whole { content } else { field()? };
             call.check_answer(&value)?;
             CallAnswer::Result(ToolOutcome::Value { value })
         }

@@ -124,6 +124,8 @@ async fn the_user_of_an_mcp_client_answers_in_a_form() {
     // A text.
     let asked = ask("ask_asking").await;
     assert_eq!(form(&asked), ("Is it seen?".to_owned(), json!({"type": "string", "title": "Answer"})));
+    let asked = reply("ask_asking", &asked, json!({"action": "accept", "content": {}})).await;
+    assert_eq!(form(&asked).0, "Is it seen?\n\nThe answer was not accepted: `answer` is missing");
     let answered = reply("ask_asking", &asked, accept(json!("Yes, it is."))).await;
     assert_eq!(answered["structuredContent"]["text"], "Yes, it is.", "{answered}");
     // Another type: the question is asked again until the answer has it.
