@@ -159,9 +159,7 @@ impl Prompt {
             self.update(&updates.question(question, Some(&problem))).await;
             return Ok(StopReason::EndTurn);
         }
-        let Waiting { run, call_id, hash, .. } = call.clone();
-        let answer = CallAnswer::Result(ToolOutcome::Value { value });
-        let answers = vec![Answer { run, call_id, hash: Some(hash), answer }];
+        let answers = vec![Answer::to(call, CallAnswer::Result(ToolOutcome::Value { value }))];
         let follower = host.answer(access, &self.session, answers, Lifetime::Attached).await?;
         self.complete(follower, updates).await
     }
@@ -266,8 +264,7 @@ impl Prompt {
                 None => refuse("the user chose none of the offered options"),
             },
         };
-        let Waiting { run, call_id, hash, .. } = call.clone();
-        Some(Answer { run, call_id, hash: Some(hash), answer })
+        Some(Answer::to(call, answer))
     }
 
     /// Takes the turn back that the model refused.

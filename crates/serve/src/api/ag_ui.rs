@@ -158,19 +158,13 @@ async fn answers(
         return Err(ApiError::invalid("threadId", format!("the run that waits is one of `{}`", run.spec().agent)));
     }
     let waiting = Waiting::all(&log);
-    let answer = |call: &Waiting, answer| Answer {
-        run: call.run.clone(),
-        call_id: call.call_id.clone(),
-        hash: Some(call.hash.clone()),
-        answer,
-    };
     let mut answers = Vec::with_capacity(interrupts.len() + results.len());
     let mut refused = Vec::new();
     for interrupt in interrupts {
         let call = waiting.iter().find(|call| call.because.is_some() && interrupt_id(call) == interrupt.id);
         let missing = || ApiError::invalid("resume", format!("no call waits for the answer to `{}`", interrupt.id));
         let call = call.ok_or_else(missing)?;
-        answers.push(answer(
+        answers.push(Answer::to(
             call,
             match &interrupt.decision {
                 Ok(()) => CallAnswer::Approve,
@@ -185,7 +179,7 @@ async fn answers(
     let is_result = |call: &&Waiting, id: &str| call.because.is_none() && call_id(&call.run, &call.call_id) == id;
     for result in results {
         let call = waiting.iter().find(|call| is_result(call, &result.id));
-        answers.extend(call.map(|call| answer(call, CallAnswer::Result(result.outcome.clone()))));
+        answers.extend(call.map(|call| Answer::to(call, CallAnswer::Result(result.outcome.clone()))));
     }
     if answers.is_empty() {
         return Err(ApiError::invalid("messages", "no run waits for these results"));

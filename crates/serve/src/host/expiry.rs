@@ -82,14 +82,8 @@ impl Host {
 
     async fn refuse_expired(self: &Arc<Self>, id: &SessionId) -> Result<(), ApiError> {
         let (_, log) = self.read_session(id).await?;
-        let refuse = |call: Waiting| Answer {
-            answer: CallAnswer::Refuse(NOT_IN_TIME.to_owned()),
-            hash: Some(call.hash),
-            run: call.run,
-            call_id: call.call_id,
-        };
-        let answers: Vec<_> =
-            Waiting::all(&log).into_iter().filter(|call| call.because.is_some()).map(refuse).collect();
+        let refuse = |call: &Waiting| Answer::to(call, CallAnswer::Refuse(NOT_IN_TIME.to_owned()));
+        let answers: Vec<_> = Waiting::all(&log).iter().filter(|call| call.because.is_some()).map(refuse).collect();
         if !answers.is_empty() {
             self.answer(&Access::default(), id, answers, Lifetime::Detached).await?;
         }

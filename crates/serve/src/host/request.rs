@@ -6,6 +6,7 @@ use patter_core::message::attachment::{AttachmentContents, UserInput};
 use patter_core::message::conversation::Message;
 use patter_core::provider::ModelRef;
 use patter_core::run::ClientAdditions;
+use patter_core::serve::Waiting;
 use patter_core::session::{RunPath, TraceParent};
 
 /// A turn to be started.
@@ -74,4 +75,11 @@ pub(crate) struct Answer {
     /// The hash of the call that the answer is about, if it is an approval.
     pub(crate) hash: Option<String>,
     pub(crate) answer: CallAnswer,
+}
+
+impl Answer {
+    /// Returns an answer to a call, and to no other one.
+    pub(crate) fn to(call: &Waiting, answer: CallAnswer) -> Self {
+        Self { run: call.run.clone(), call_id: call.call_id.clone(), hash: Some(call.hash.clone()), answer }
+    }
 }

@@ -188,7 +188,7 @@ fn answer(call: &Waiting, result: &ElicitResult) -> Result<Option<Answer>, Strin
         (None, true) => CallAnswer::Approve,
         (None, false) => CallAnswer::Refuse("the user did not approve the call".to_owned()),
     };
-    Ok(Some(Answer { run: call.run.clone(), call_id: call.call_id.clone(), hash: Some(call.hash.clone()), answer }))
+    Ok(Some(Answer::to(call, answer)))
 }
 
 fn approves(result: &ElicitResult) -> bool {

@@ -5,10 +5,10 @@ use patter_core::message::conversation::ToolOutcome;
 use patter_core::workflow::{Evaluator, Plan};
 use std::collections::HashMap;
 
-/// Tries everything that calls can return. `pick` chooses the call that finishes next.
+/// Tries everything that calls can return: the values of each step, and a failure. `pick` chooses the call that finishes next.
 fn run(
     plan: &Plan,
-    graph: &[Ways],
+    values: &[&[&str]],
     evaluator: &Evaluator<'_>,
     results: &mut HashMap<String, ToolOutcome>,
     pick: fn(usize) -> usize,
@@ -28,18 +28,16 @@ fn run(
     let call = &evaluation.calls[pick(evaluation.calls.len())];
     assert!(!results.contains_key(&call.id), "it makes a call twice: {plan:?}");
     let step: usize = call.callee[1..].parse().unwrap();
-    // Only a route looks at the value.
-    let values: &[&str] = if matches!(graph[step], Ways::Route(..)) { &["a", "b"] } else { &["a"] };
-    let values = values.iter().map(|value| ToolOutcome::Value { value: (*value).into() });
-    for outcome in values.chain([ToolOutcome::Error { message: "broken".into() }]) {
+    let returned = values[step].iter().map(|value| ToolOutcome::Value { value: (*value).into() });
+    for outcome in returned.chain([ToolOutcome::Error { message: "broken".into() }]) {
         results.insert(call.id.clone(), outcome);
-        run(plan, graph, evaluator, results, pick);
+        run(plan, values, evaluator, results, pick);
     }
     results.remove(&call.id);
 }
 
 /// Checks a graph. Returns whether it is accepted.
-fn check(nodes: &Nodes, graph: &[Ways], inputs: Inputs) -> bool {
+fn check(nodes: &Nodes, graph: &[Ways], inputs: Inputs, tries_all_values: bool) -> bool {
     let (spec, findings) = nodes.workflow(graph, inputs);
     if !findings.is_empty() {
         return false;
@@ -48,7 +46,11 @@ fn check(nodes: &Nodes, graph: &[Ways], inputs: Inputs) -> bool {
     let evaluator = Evaluator::new(&plan);
     // The order of results does not matter; either end of the list will do.
     let pick: fn(usize) -> usize = if inputs == Inputs::Explicit { |_| 0 } else { |count| count - 1 };
-    run(&plan, graph, &evaluator, &mut HashMap::new(), pick);
+    // Only a route looks at the value.
+    let values = graph.iter().map(|ways| -> &[&str] {
+        if tries_all_values || matches!(ways, Ways::Route(..)) { &["a", "b"] } else { &["a"] }
+    });
+    run(&plan, &values.collect::<Vec<_>>(), &evaluator, &mut HashMap::new(), pick);
     true
 }
 
@@ -89,7 +91,9 @@ fn check_all(
         if number % stride == 0 && orders.iter().all(|order| reorder(&picked, order) >= picked) {
             for inputs in inputs {
                 tried += 1;
-                accepted += usize::from(check(&nodes, &picked, *inputs));
+                // All graphs of four steps take too long with values that nobody looks at.
+                let tries_all_values = steps < 4 || stride > 1;
+                accepted += usize::from(check(&nodes, &picked, *inputs, tries_all_values));
             }
         }
         let Some(at) = graph.iter().position(|way| *way + 1 < ways.len()) else { return (tried, accepted) };

@@ -214,12 +214,7 @@ async fn answer(
     for answer in answers {
         let call = calls.iter().find(|call| is_for(session, answer, call));
         let call = call.ok_or_else(|| wrong(format!("no call waits for the answer `{}`", id_of(answer))))?;
-        given.push(Answer {
-            run: call.run.clone(),
-            call_id: call.call_id.clone(),
-            hash: Some(call.hash.clone()),
-            answer: decision(answer),
-        });
+        given.push(Answer::to(call, decision(answer)));
     }
     let is_open = |call: &&Waiting| !answers.iter().any(|answer| is_for(session, answer, call));
     let open = names(session, calls.iter().filter(is_open));
