@@ -9,6 +9,7 @@
 
 pub use patter_gram as gram;
 
+pub mod parallel;
 pub mod text;
 pub mod name;
 pub mod rule;

@@ -8,13 +8,14 @@ use patter_gram::{Pattern, Syntax};
 
 impl<'p> Checker<'p> {
     /// Reports agents from which delegation goes deeper than a run allows.
-    pub(super) fn check_depth(&mut self, calls: &Calls<'p>) {
+    pub(super) fn check_depth(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
         let max_depth = usize::try_from(Limits::default().max_depth).unwrap_or(usize::MAX);
-        let graph = Delegation::new(calls);
+        let graph = Delegation::new(&calls);
         for (index, ((file, _), (agent, _))) in calls.agents.iter().enumerate() {
             let is_called = graph.callers.get(index).is_some_and(|callers| !callers.is_empty());
             let Some(depth) = graph.depth(index).filter(|depth| *depth > max_depth && !is_called) else { continue };
-            let path = graph.longest_path(calls, index, max_depth + 2);
+            let path = graph.longest_path(&calls, index, max_depth + 2);
             let message = format!("agents delegate {depth} levels deep, but a run allows {max_depth}: {path}");
             let found = rule::DEEP_DELEGATION.at(agent.identifier().map_or(agent.span(), Syntax::span), message);
             self.file = *file;

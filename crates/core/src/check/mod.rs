@@ -19,10 +19,11 @@ mod schedule;
 mod secret;
 mod notation;
 
-use crate::declare::project::{Declaration, Finding, Project};
+use crate::declare::project::{Declaration, File, Finding, Project};
 use crate::declare::scope::Scope;
 use crate::declare::workflow::is_workflow;
 use crate::declare::{DeclarationKind, head_span};
+use crate::parallel::map_batches;
 use crate::permission;
 use crate::rule;
 use crate::text::{nearest, with_article};
@@ -31,9 +32,13 @@ use broken_spans::BrokenSpans;
 pub use case::check_cases;
 use library::LibraryNames;
 use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
+use reference::Calls;
 pub(crate) use reference::infinite_records;
-use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tool::ParameterUse;
 
 /// Options of a check.
 #[derive(Debug, Clone, Default)]
@@ -61,27 +66,17 @@ pub struct Options<'o> {
 /// assert_eq!(findings[0].diagnostic.hint.as_deref(), Some("did you mean `model`?"));
 /// ```
 pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
-    let broken = project.files().iter().map(|file| BrokenSpans::new(&file.diagnostics)).collect();
-    let findings = project.record_findings().to_vec();
-    let infinite = infinite_records(project.records());
-    let mut checker = Checker::new(project, options, broken, findings, infinite);
-    for (file, source) in project.files().iter().enumerate() {
-        checker.file = file;
-        for pattern in source.tree.patterns() {
-            checker.check_declaration(pattern);
-        }
-        checker.check_labels();
+    /// The number of files that a thread takes at once.
+    const BATCH: usize = 64;
+    let checker = Checker::new(project, options);
+    let count = project.files().len();
+    let mut parts = map_batches(count, BATCH, |files| checker.check_files(files));
+    // Which names get a suggestion must not depend on the threads.
+    if checker.has_spent_suggestions() {
+        checker.suggestions.store(0, Ordering::Relaxed);
+        parts = vec![checker.check_files(0..count)];
     }
-    checker.check_duplicates();
-    checker.check_references();
-    checker.check_cases();
-    checker.check_parameter_types();
-    let Checker { mut findings, broken, .. } = checker;
-    findings.retain(|Finding { file, diagnostic }| broken.get(*file).is_none_or(|it| !it.overlaps(diagnostic.span)));
-    findings.extend(secret::secrets(project));
-    for (file, source) in project.files().iter().enumerate() {
-        findings.extend(notation::diagnostics(source).into_iter().map(|diagnostic| Finding { file, diagnostic }));
-    }
+    let mut findings = checker.check_together(parts);
     findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start, finding.diagnostic.code));
     findings.dedup();
     findings.iter_mut().for_each(|finding| secret::mask(&mut finding.diagnostic));
@@ -95,16 +90,11 @@ pub fn file_errors(project: &Project, file: usize) -> &[Finding] {
 
 fn find_file_errors(project: &Project, file: usize) -> Vec<Finding> {
     let Some(source) = project.files().get(file) else { return Vec::new() };
-    let broken = project.files().iter().map(|file| BrokenSpans::new(&file.diagnostics)).collect();
-    let infinite = infinite_records(project.records());
     let options = &Options::default();
-    let findings = project.record_findings().to_vec();
-    let mut checker = Checker { file, ..Checker::new(project, options, broken, findings, infinite) };
-    for pattern in source.tree.patterns() {
-        checker.check_declaration(pattern);
-    }
-    checker.check_labels();
+    let mut checker = Checker { file, ..Checker::new(project, options) };
+    checker.check_declarations(source);
     let mut findings = checker.findings;
+    findings.extend_from_slice(project.record_findings());
     findings.extend(notation::diagnostics(source).into_iter().map(|diagnostic| Finding { file, diagnostic }));
     findings.retain(|found| {
         found.file == file && (found.diagnostic.is_error() || found.diagnostic.code == patter_gram::code::DUPLICATE_KEY)
@@ -124,45 +114,102 @@ enum Namespace {
     Schedules,
 }
 
+/// Checks files, and collects what the checks of the whole project need. Clones share what they know of the project.
+#[derive(Clone)]
 struct Checker<'p> {
     project: &'p Project,
     options: &'p Options<'p>,
     /// The syntax errors of each file.
-    broken: Vec<BrokenSpans>,
+    broken: Arc<[BrokenSpans]>,
+    /// The infinitely recursive record types.
+    infinite: Arc<HashSet<String>>,
+    library: Arc<LibraryNames<'p>>,
+    /// The number of names that a similar one was looked for.
+    suggestions: Arc<AtomicUsize>,
     findings: Vec<Finding>,
+    /// What is found in the text of files, even where it is broken.
+    text_findings: Vec<Finding>,
     /// The file that is being checked.
     file: usize,
     /// The agents around the part that is being checked.
     scope: Scope<'p>,
-    /// The valid signatures read so far, by the file and the id of their path.
-    signatures: HashMap<(usize, SyntaxId), Signature>,
-    /// The infinitely recursive record types.
-    infinite: HashSet<String>,
-    library: LibraryNames<'p>,
-    /// The number of names that a similar one was looked for.
-    suggestions: Cell<usize>,
+    /// The valid signatures of each file read so far, by the id of their path.
+    signatures: HashMap<usize, HashMap<SyntaxId, Signature>>,
+    /// The parameters of tools, in the order of the files.
+    parameters: Vec<ParameterUse<'p>>,
+    /// The names that references mean.
+    used: HashSet<String>,
+    /// The names of the record types in signatures.
+    records: HashSet<String>,
+    calls: Calls<'p>,
 }
 
 impl<'p> Checker<'p> {
-    fn new(
-        project: &'p Project,
-        options: &'p Options<'p>,
-        broken: Vec<BrokenSpans>,
-        findings: Vec<Finding>,
-        infinite: HashSet<String>,
-    ) -> Self {
+    fn new(project: &'p Project, options: &'p Options<'p>) -> Self {
         Self {
             project,
             options,
-            broken,
-            findings,
+            broken: project.files().iter().map(|file| BrokenSpans::new(&file.diagnostics)).collect(),
+            infinite: Arc::new(infinite_records(project.records())),
+            library: Arc::new(LibraryNames::new(options)),
+            suggestions: Arc::default(),
+            findings: Vec::new(),
+            text_findings: Vec::new(),
             file: 0,
             scope: Scope::default(),
             signatures: HashMap::new(),
-            infinite,
-            library: LibraryNames::new(options),
-            suggestions: Cell::new(0),
+            parameters: Vec::new(),
+            used: HashSet::new(),
+            records: HashSet::new(),
+            calls: Calls::default(),
         }
+    }
+
+    /// Checks files one by one.
+    fn check_files(&self, files: Range<usize>) -> Self {
+        let mut checker = self.clone();
+        for (file, source) in self.project.files().iter().enumerate().take(files.end).skip(files.start) {
+            checker.file = file;
+            checker.check_declarations(source);
+            checker.check_references(source);
+            checker.collect_parameters(source);
+            checker.collect_records(source);
+            let found = secret::secrets(source).into_iter().chain(notation::diagnostics(source));
+            checker.text_findings.extend(found.map(|diagnostic| Finding { file, diagnostic }));
+        }
+        checker
+    }
+
+    /// Checks the project as a whole, after its files. Returns all findings.
+    fn check_together(mut self, parts: Vec<Self>) -> Vec<Finding> {
+        self.findings.extend_from_slice(self.project.record_findings());
+        for part in parts {
+            self.findings.extend(part.findings);
+            self.text_findings.extend(part.text_findings);
+            self.parameters.extend(part.parameters);
+            self.used.extend(part.used);
+            self.records.extend(part.records);
+            self.calls.extend(part.calls);
+        }
+        self.check_duplicates();
+        self.report_unused();
+        self.check_cycles();
+        self.check_depth();
+        self.check_cases();
+        self.check_parameter_types();
+        let Self { mut findings, broken, text_findings, .. } = self;
+        findings
+            .retain(|Finding { file, diagnostic }| broken.get(*file).is_none_or(|it| !it.overlaps(diagnostic.span)));
+        findings.extend(text_findings);
+        findings
+    }
+
+    /// Checks the declarations of the current file, apart from their references.
+    fn check_declarations(&mut self, source: &'p File) {
+        for pattern in source.tree.patterns() {
+            self.check_declaration(pattern);
+        }
+        self.check_labels();
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {

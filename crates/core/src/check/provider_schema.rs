@@ -44,7 +44,7 @@ impl<'p> Checker<'p> {
     /// Returns the signature of a tool, which may already have been read.
     fn signature_of(&self, file: usize, tool: Pattern<'p>) -> Option<Cow<'_, Signature>> {
         let spec = ToolSpec::cast(tool)?;
-        match self.signatures.get(&(file, tool.elements().next()?.syntax().id())) {
+        match self.known_signature(file, tool.elements().next()?) {
             Some(signature) => Some(Cow::Borrowed(signature)),
             None => spec.signature(self.project.records()).ok().map(Cow::Owned),
         }

@@ -1,6 +1,7 @@
 //! Checks of references between declarations: undefined, ambiguous, cyclic, unused.
 
 use super::Checker;
+use crate::declare::project::File;
 use crate::declare::scope::Candidate;
 use crate::declare::workflow::{self, StepKind, WorkflowSpec, callable_elements, callee};
 use crate::declare::{Agent, DeclarationKind, Element};
@@ -8,80 +9,86 @@ use crate::permission::{Rule, ToolPattern};
 use crate::rule;
 use crate::text::nearest;
 use crate::types::schema::collect_record_names;
-use crate::types::signature::{Presence, Records, Shape, Type};
+use crate::types::signature::{Presence, Records, Shape, Signature, Type};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax, SyntaxId};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
+/// Keeps the check linear: each suggestion compares a name with all others.
+const MAX_SUGGESTIONS: usize = 300;
 
 impl<'p> Checker<'p> {
-    pub(super) fn check_references(&mut self) {
-        let mut used: HashSet<String> = HashSet::new();
-        let mut calls = Calls::default();
-        let project = self.project;
-        for (file, source) in project.files().iter().enumerate() {
-            self.file = file;
-            for pattern in source.tree.patterns() {
-                self.check_references_in(pattern, &mut used, &mut calls);
-            }
+    /// Checks the references of the current file.
+    pub(super) fn check_references(&mut self, source: &'p File) {
+        for pattern in source.tree.patterns() {
+            self.check_references_in(pattern);
         }
-        self.report_unused(&used);
-        self.check_cycles(&calls);
-        self.check_depth(&calls);
     }
 
     /// Checks the references of a pattern and of all agents inside it.
-    fn check_references_in(&mut self, pattern: Pattern<'p>, used: &mut HashSet<String>, calls: &mut Calls<'p>) {
-        let is_agent = DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Agent);
-        let caller = calls.add(self.file, pattern);
-        if is_agent {
-            self.scope.enter(self.project, pattern);
-            // No model chooses what a workflow calls.
-            if !workflow::is_workflow(pattern) {
-                self.check_callables(pattern);
+    fn check_references_in(&mut self, pattern: Pattern<'p>) {
+        match DeclarationKind::from_pattern(pattern) {
+            Some(DeclarationKind::Agent) => return self.check_references_of(pattern),
+            Some(DeclarationKind::Toolkit) => {
+                let references = pattern.elements().filter(|element| element.kind() == PatternKind::Reference);
+                self.used.extend(references.filter_map(Pattern::name).map(Cow::into_owned));
             }
+            _ => {}
         }
-        let is_workflow = is_agent && workflow::is_workflow(pattern);
-        let elements = if is_workflow { callable_elements(pattern) } else { pattern.elements().collect() };
+        pattern.elements().for_each(|element| self.check_references_in(element));
+    }
+
+    /// Checks the references of an agent and of all agents inside it.
+    fn check_references_of(&mut self, agent: Pattern<'p>) {
+        let caller = self.calls.add(self.file, agent);
+        self.scope.enter(self.project, agent);
+        let is_workflow = workflow::is_workflow(agent);
+        // No model chooses what a workflow calls.
+        if !is_workflow {
+            self.check_callables(agent);
+        }
+        let elements = if is_workflow { callable_elements(agent) } else { agent.elements().collect() };
         for element in elements {
             if let Some(name) = callee(element).filter(|_| is_workflow && element.kind() == PatternKind::Node) {
                 let found = self.project.resolve(&self.scope, &name);
-                self.check_step_callee(pattern, element, &name, &found);
-                if let [Candidate { kind: DeclarationKind::Agent, pattern, file: Some(file) }] = found.as_slice() {
-                    calls.push(caller, *file, *pattern);
-                }
-                used.extend(self.suggest(pattern, &name).map(str::to_owned));
-                used.insert(name.into_owned());
-            } else if element.kind() != PatternKind::Reference {
-                if is_agent {
-                    self.check_second_meaning(pattern, element);
-                    if DeclarationKind::from_pattern(element) == Some(DeclarationKind::Agent) {
-                        calls.push(caller, self.file, element);
-                    }
-                }
-                self.check_references_in(element, used, calls);
-            } else if is_agent {
+                self.check_step_callee(agent, element, &name, &found);
+                self.add_use(agent, caller, &name, &found);
+            } else if element.kind() == PatternKind::Reference {
                 let name = element.name().unwrap_or_default();
                 let found = self.project.resolve(&self.scope, &name);
-                self.check_reference(pattern, element, &name, &found);
-                if let [Candidate { kind: DeclarationKind::Agent, pattern, file: Some(file) }] = found.as_slice() {
-                    calls.push(caller, *file, *pattern);
-                    self.check_meaning_in_library(element, Some((*file, *pattern)));
+                self.check_reference(agent, element, &name, &found);
+                if let Some(called) = called_agent(&found) {
+                    self.check_meaning_in_library(element, Some(called));
                 }
-                used.extend(self.suggest(pattern, &name).map(str::to_owned));
-                used.insert(name.into_owned());
-            } else if DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Toolkit) {
-                used.extend(element.name().map(Cow::into_owned));
+                self.add_use(agent, caller, &name, &found);
+            } else {
+                self.check_second_meaning(agent, element);
+                if DeclarationKind::from_pattern(element) == Some(DeclarationKind::Agent) {
+                    self.calls.push(caller, self.file, element);
+                }
+                self.check_references_in(element);
             }
         }
-        if is_agent {
-            self.add_inherited_calls(pattern, caller, calls);
-            self.scope.leave();
+        self.add_inherited_calls(agent, caller);
+        self.scope.leave();
+    }
+
+    /// Adds what an agent refers to by a name: what was found, or what is probably meant.
+    fn add_use(&mut self, agent: Pattern<'p>, caller: AgentId, name: &str, found: &[Candidate<'p>]) {
+        if let Some((file, called)) = called_agent(found) {
+            self.calls.push(caller, file, called);
+        }
+        let intended = if found.is_empty() { self.suggest(agent, name) } else { None };
+        self.used.extend(intended.map(str::to_owned));
+        if !self.used.contains(name) {
+            self.used.insert(name.to_owned());
         }
     }
 
     /// Adds the agents that an agent calls because those that it extends do.
-    fn add_inherited_calls(&self, pattern: Pattern<'p>, caller: AgentId, calls: &mut Calls<'p>) {
+    fn add_inherited_calls(&mut self, pattern: Pattern<'p>, caller: AgentId) {
         for base in self.project.bases_of(pattern) {
             for member in self.project.members_of(&self.scope, base, Some(base)) {
                 let found = match member.pattern.kind() {
@@ -90,7 +97,7 @@ impl<'p> Checker<'p> {
                 };
                 let is_agent = |called| DeclarationKind::from_pattern(called) == Some(DeclarationKind::Agent);
                 if let Some((file, called)) = found.filter(|(_, called)| is_agent(*called)) {
-                    calls.push(caller, file, called);
+                    self.calls.push(caller, file, called);
                 }
             }
         }
@@ -220,10 +227,12 @@ impl<'p> Checker<'p> {
 
     /// Returns whether to look for a similar name once more.
     pub(super) fn may_suggest(&self) -> bool {
-        /// Keeps the check linear: each suggestion compares a name with all others.
-        const MAX_SUGGESTIONS: usize = 300;
-        self.suggestions.set(self.suggestions.get() + 1);
-        self.suggestions.get() <= MAX_SUGGESTIONS
+        self.suggestions.fetch_add(1, Ordering::Relaxed) < MAX_SUGGESTIONS
+    }
+
+    /// Returns whether some name got no suggestion because others did.
+    pub(super) fn has_spent_suggestions(&self) -> bool {
+        self.suggestions.load(Ordering::Relaxed) > MAX_SUGGESTIONS
     }
 
     /// Returns whether two agents are the same, or the first delegates to the second, directly or through others.
@@ -246,14 +255,14 @@ impl<'p> Checker<'p> {
 
     /// Reports top-level tools that no agent uses. Without agents, the files are a library. Declarations of the tools of an
     /// MCP server record what the server offers, so not all of them have to be used.
-    fn report_unused(&mut self, used: &HashSet<String>) {
+    pub(super) fn report_unused(&mut self) {
         let project = self.project;
         if project.agents().next().is_none() {
             return;
         }
         for (declaration, tool) in project.tools() {
             let is_of_server = declaration.name.contains('/') && self.is_in_library(&declaration.name);
-            if !used.contains(&declaration.name) && !declaration.name.is_empty() && !is_of_server {
+            if !self.used.contains(&declaration.name) && !declaration.name.is_empty() && !is_of_server {
                 let span = tool.pattern().and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
                 let found = rule::UNUSED_DECLARATION.at(span, format!("no agent uses the tool `{}`", declaration.name));
                 self.report_at(declaration, found.with_hint("add it to an agent, or remove it"));
@@ -266,7 +275,7 @@ impl<'p> Checker<'p> {
             ruled.extend(own.iter().chain(self.options.rules).filter_map(tool_in_rule));
         }
         for (declaration, _) in project.toolkits() {
-            let is_used = used.contains(&declaration.name) || ruled.contains(&declaration.name);
+            let is_used = self.used.contains(&declaration.name) || ruled.contains(&declaration.name);
             if !is_used && !declaration.name.is_empty() {
                 let pattern = project.pattern(declaration);
                 let span = pattern.and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
@@ -278,25 +287,27 @@ impl<'p> Checker<'p> {
         self.report_unused_records();
     }
 
+    /// Collects the record types that the signatures and the agents of a file use.
+    pub(super) fn collect_records(&mut self, source: &'p File) {
+        let mut names = Vec::new();
+        let agents = source.tree.walk().filter_map(Agent::cast);
+        let types: Vec<_> = agents.flat_map(|agent| agent_types(&agent, self.project.records())).collect();
+        types.iter().for_each(|ty| collect_record_names(ty, &mut names));
+        let signatures = self.signatures.get(&self.file).into_iter().flat_map(HashMap::values);
+        for Signature { parameters, returns, .. } in signatures {
+            parameters.iter().for_each(|parameter| collect_record_names(&parameter.ty, &mut names));
+            collect_record_names(returns, &mut names);
+        }
+        self.records.extend(names.into_iter().map(str::to_owned));
+    }
+
     /// Reports record types that no signature uses, unless there are errors, because an invalid signature may use any.
     fn report_unused_records(&mut self) {
         let project = self.project;
         if self.findings.iter().any(|finding| finding.diagnostic.is_error()) {
             return;
         }
-        let mut open = Vec::new();
-        for signature in self.signatures.values() {
-            signature.parameters.iter().for_each(|parameter| collect_record_names(&parameter.ty, &mut open));
-            collect_record_names(&signature.returns, &mut open);
-        }
-        let mut open: Vec<String> = open.into_iter().map(str::to_owned).collect();
-        for agent in project.files().iter().flat_map(|file| file.tree.walk()).filter_map(Agent::cast) {
-            for ty in agent_types(&agent, project.records()) {
-                let mut names = Vec::new();
-                collect_record_names(&ty, &mut names);
-                open.extend(names.into_iter().map(str::to_owned));
-            }
-        }
+        let mut open: Vec<String> = self.records.drain().collect();
         let mut used = HashSet::new();
         while let Some(name) = open.pop() {
             let mut inner = Vec::new();
@@ -318,15 +329,17 @@ impl<'p> Checker<'p> {
     }
 
     /// Reports agents that delegate to themselves, directly or through others.
-    fn check_cycles(&mut self, calls: &Calls<'p>) {
+    pub(super) fn check_cycles(&mut self) {
         /// The maximum number of cycles to report.
         const MAX_CYCLES: usize = 50;
-        for cycle in find_cycles(calls.agents.len(), |index| calls.callees(index)).into_iter().take(MAX_CYCLES) {
-            let members: Vec<_> = cycle.iter().filter_map(|index| calls.agents.get_index(*index)).collect();
-            let Some(((file, _), first)) = members.first() else { continue };
+        let cycles = find_cycles(self.calls.agents.len(), |index| self.calls.callees(index));
+        for cycle in cycles.into_iter().take(MAX_CYCLES) {
+            let members: Vec<_> = cycle.iter().filter_map(|index| self.calls.agents.get_index(*index)).collect();
+            let Some(((file, _), (first, _))) = members.first() else { continue };
             let names: Vec<_> = members.iter().map(|(_, (agent, _))| agent.name().unwrap_or_default()).collect();
+            let first = *first;
             self.file = *file;
-            self.report_cycle(first.0, &names);
+            self.report_cycle(first, &names);
         }
     }
 
@@ -342,8 +355,16 @@ impl<'p> Checker<'p> {
     }
 }
 
+/// Returns the file and the pattern of the agent that a name refers to, if it is one.
+fn called_agent<'p>(found: &[Candidate<'p>]) -> Option<(usize, Pattern<'p>)> {
+    match found {
+        [Candidate { kind: DeclarationKind::Agent, pattern, file: Some(file) }] => Some((*file, *pattern)),
+        _ => None,
+    }
+}
+
 /// Which agents call which.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Calls<'p> {
     /// The agents by file and id, with the agents that they call.
     pub(super) agents: IndexMap<AgentId, (Pattern<'p>, Vec<AgentId>)>,
@@ -353,11 +374,16 @@ pub(super) struct Calls<'p> {
 type AgentId = (usize, SyntaxId);
 
 impl<'p> Calls<'p> {
-    /// Adds a pattern, and returns its id.
+    /// Adds an agent, and returns its id.
     fn add(&mut self, file: usize, pattern: Pattern<'p>) -> AgentId {
         let id = (file, pattern.syntax().id());
         self.agents.entry(id).or_insert((pattern, Vec::new()));
         id
+    }
+
+    /// Adds the agents of further files.
+    pub(super) fn extend(&mut self, others: Self) {
+        self.agents.extend(others.agents);
     }
 
     fn push(&mut self, caller: AgentId, file: usize, called: Pattern<'p>) {

@@ -1,14 +1,15 @@
 //! Checks of tools and toolboxes.
 
 use super::{Checker, describe_declaration};
+use crate::declare::project::File;
 use crate::declare::property::ValueKind;
 use crate::declare::{DeclarationKind, HttpSpec, command, head_span};
 use crate::name::{FullName, FullNameError, WireName, check_parameter_name};
 use crate::provider::Provider;
 use crate::rule;
 use crate::text::with_article;
-use crate::types::signature::{Field, Presence, TypeReader};
-use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
+use crate::types::signature::{Field, Presence, Signature, TypeReader};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax};
 use std::collections::HashMap;
 
 /// The properties of a declared tool.
@@ -40,7 +41,7 @@ impl<'p> Checker<'p> {
         }
         // The implementation is checked against the signature.
         let path = pattern.elements().next();
-        let signature = path.and_then(|path| self.signatures.get(&(self.file, path.syntax().id())));
+        let signature = path.and_then(|path| self.known_signature(self.file, path));
         let found = match signature {
             Some(signature) if pattern.has_label("Http") => match HttpSpec::read(pattern, signature) {
                 Ok(request) => {
@@ -182,8 +183,13 @@ impl<'p> Checker<'p> {
             self.check_parameter_names(path, &signature.parameters);
             self.check_record_defaults(path, &signature.parameters);
             self.check_parameter_descriptions(path, &signature.parameters);
-            self.signatures.insert((self.file, path.syntax().id()), signature);
+            self.signatures.entry(self.file).or_default().insert(path.syntax().id(), signature);
         }
+    }
+
+    /// Returns a valid signature that was read already.
+    pub(super) fn known_signature(&self, file: usize, path: Pattern<'p>) -> Option<&Signature> {
+        self.signatures.get(&file)?.get(&path.syntax().id())
     }
 
     /// Reports parameters with names that providers do not accept.
@@ -226,39 +232,36 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Reports parameters that have the same name but different types across the project.
-    pub(super) fn check_parameter_types(&mut self) {
-        let project = self.project;
-        let mut first: HashMap<String, FirstUse<'p>> = HashMap::new();
-        for (file, source) in project.files().iter().enumerate() {
-            self.file = file;
-            for tool in source
-                .tree
-                .walk()
-                .filter(|pattern| DeclarationKind::from_pattern(*pattern) == Some(DeclarationKind::Tool))
-            {
-                self.check_parameters(tool, &mut first);
-            }
+    /// Collects the parameters of the tools in the current file.
+    pub(super) fn collect_parameters(&mut self, source: &'p File) {
+        let Some(known) = self.signatures.get(&self.file) else { return };
+        let is_tool = |pattern: &Pattern<'p>| DeclarationKind::from_pattern(*pattern) == Some(DeclarationKind::Tool);
+        for tool in source.tree.walk().filter(is_tool) {
+            let Some(path) = tool.elements().next().filter(|path| path.kind() == PatternKind::Path) else { continue };
+            let Some(signature) = known.get(&path.syntax().id()) else { continue };
+            self.parameters.extend(signature.parameters.iter().map(|parameter| ParameterUse {
+                name: parameter.name.clone(),
+                ty: parameter.ty.to_string(),
+                file: self.file,
+                path,
+            }));
         }
     }
 
-    fn check_parameters(&mut self, tool: Pattern<'p>, first: &mut HashMap<String, FirstUse<'p>>) {
-        let Some(path) = tool.elements().next().filter(|path| path.kind() == PatternKind::Path) else { return };
-        let Some(signature) = self.signatures.remove(&(self.file, path.syntax().id())) else { return };
-        let span = |path: Pattern<'p>, name: &str| find_node(path, name).map_or(path.span(), Pattern::span);
-        for parameter in signature.parameters {
-            let ty = parameter.ty.to_string();
-            let name = parameter.name;
-            let Some(earlier) = first.get(&name) else {
-                first.insert(name, FirstUse { ty, file: self.file, path });
-                continue;
-            };
-            if earlier.ty != ty {
-                let location = self.project.location(earlier.file, span(earlier.path, &name));
-                let here = with_article(&ty);
+    /// Reports parameters that have the same name but different types across the project.
+    pub(super) fn check_parameter_types(&mut self) {
+        let parameters = std::mem::take(&mut self.parameters);
+        let mut first: HashMap<&str, &ParameterUse<'p>> = HashMap::new();
+        for parameter in &parameters {
+            let ParameterUse { name, ty, file, .. } = parameter;
+            let earlier = *first.entry(name).or_insert(parameter);
+            if earlier.ty != *ty {
+                let location = self.project.location(earlier.file, earlier.span());
+                let here = with_article(ty);
                 let there = with_article(&earlier.ty);
                 let message = format!("`{name}` is {here} here, but {there} in {location}");
-                let found = rule::INCONSISTENT_TYPE.at(span(path, &name), message);
+                let found = rule::INCONSISTENT_TYPE.at(parameter.span(), message);
+                self.file = *file;
                 self.report(
                     found.with_hint("models work better if a name always has the same meaning; rename one of them"),
                 );
@@ -267,11 +270,19 @@ impl<'p> Checker<'p> {
     }
 }
 
-/// The first use of a parameter name.
-struct FirstUse<'p> {
+/// A parameter of a tool.
+#[derive(Clone)]
+pub(super) struct ParameterUse<'p> {
+    name: String,
     ty: String,
     file: usize,
     path: Pattern<'p>,
+}
+
+impl ParameterUse<'_> {
+    fn span(&self) -> Span {
+        find_node(self.path, &self.name).map_or(self.path.span(), Pattern::span)
+    }
 }
 
 /// Returns the node with a name, which may be in `paramName`.

@@ -46,14 +46,14 @@ impl Agent {
 }
 
 /// The agents around a reference, whose declarations it may refer to.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Scope<'p> {
     /// The agents, outermost first. The last one has the reference.
     levels: Vec<Level<'p>>,
 }
 
 /// An agent of a scope, with the declarations inside it by name.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Level<'p> {
     in_place: HashMap<Cow<'p, str>, Vec<Pattern<'p>>>,
 }

@@ -4,13 +4,12 @@ use crate::file::{not_a_file, read_project_file, read_source};
 use ignore::{DirEntry, WalkBuilder};
 use patter_core::declare::project::{File, Project};
 use patter_core::gram::Dialect;
+use patter_core::parallel::map_batches;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use thiserror::Error;
 
 /// The name of the configuration file, which marks the root of a project.
@@ -127,32 +126,14 @@ impl LoadedProject {
 fn read_files(files: &[FoundFile], dialect: Dialect) -> Vec<io::Result<File>> {
     /// The number of files that a thread takes at once.
     const BATCH: usize = 32;
-    /// More threads than this would wait for each other.
-    const MAX_THREADS: usize = 8;
     let read = |file: &FoundFile| {
         let bytes = if file.is_named { read_source(&file.path) } else { read_project_file(&file.path) }?;
         Ok(File::read(file.path.display().to_string(), bytes, dialect))
     };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-    let threads = threads.min(files.len() / BATCH);
-    if threads < 2 {
-        return files.iter().map(read).collect();
-    }
-    let batches = Mutex::new(files.chunks(BATCH).enumerate());
-    let work = || {
-        let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let mut done = Vec::new();
-        while let Some((index, batch)) = next() {
-            done.push((index, batch.iter().map(read).collect::<Vec<_>>()));
-        }
-        done
-    };
-    let mut done: Vec<_> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    let batches = map_batches(files.len(), BATCH, |range| {
+        files.get(range).unwrap_or_default().iter().map(read).collect::<Vec<_>>()
     });
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().flat_map(|(_, batch)| batch).collect()
+    batches.into_iter().flatten().collect()
 }
 
 /// A file to read.
