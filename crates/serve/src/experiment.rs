@@ -3,6 +3,7 @@
 use patter::store::SessionId;
 use patter::tool::{BoxFuture, CancellationToken};
 use patter_core::serve::{ApiError, ApiErrorKind};
+use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,10 @@ pub struct ExperimentRequest {
     pub repeats: u32,
     /// Whether to stop as soon as the result is clear.
     pub stops_early: bool,
+    /// What was asked for, to store with the experiment.
+    pub asked: Json,
+    /// The interrupted experiment to resume.
+    pub resumed: Option<SessionId>,
 }
 
 /// Runs experiments for a server.
@@ -106,18 +111,26 @@ impl Experiments {
             let running = runner.run(request, started, stop.clone());
             tokio::pin!(running);
             let stored = tokio::select! {
+                biased;
                 stored = tokio::time::timeout(START_TIMEOUT, is_stored) => stored,
                 ended = &mut running => {
-                    let message = ended.err().unwrap_or_else(|| "the experiment ended before it was stored".to_owned());
-                    let _ = report.send(Err(message));
+                    let _ = report.send(Err(failure_to_start(ended)));
                     return;
                 }
             };
-            let Ok(Ok(id)) = stored else {
-                stop.cancel();
-                let _ = report.send(Err("the experiment did not start in time".to_owned()));
-                let _ = running.await;
-                return;
+            let id = match stored {
+                Ok(Ok(id)) => id,
+                // It closed what it prints, so it is about to end.
+                Ok(Err(_)) => {
+                    let _ = report.send(Err(failure_to_start(running.await)));
+                    return;
+                }
+                Err(_) => {
+                    stop.cancel();
+                    let _ = report.send(Err("the experiment did not start in time".to_owned()));
+                    let _ = running.await;
+                    return;
+                }
             };
             lock(&known).running.insert(id.clone(), stop);
             let _ = report.send(Ok(id.clone()));
@@ -131,6 +144,10 @@ impl Experiments {
     fn known(&self) -> MutexGuard<'_, Known> {
         lock(&self.known)
     }
+}
+
+fn failure_to_start(ended: Result<(), String>) -> String {
+    ended.err().unwrap_or_else(|| "the experiment ended before it was stored".to_owned())
 }
 
 impl Known {

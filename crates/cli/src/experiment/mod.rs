@@ -38,9 +38,11 @@ use patter::project::{ServerSelection, check_definitions};
 use patter::stats::{CompareOptions, Stopping};
 use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
 use patter::text::nearest;
+use serde_json::Value as Json;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -91,6 +93,10 @@ pub(crate) struct ExperimentOptions {
     /// Print the id to stdout as soon as the experiment is stored
     #[arg(long, hide = true)]
     print_id: bool,
+
+    /// Store this with the experiment, as what was asked for
+    #[arg(long, value_name = "JSON", hide = true, value_parser = |text: &str| Json::from_str(text))]
+    request: Option<Json>,
 
     /// Record each run in a file of this folder, for arms that are recordings
     #[arg(long, value_name = "FOLDER")]
@@ -331,7 +337,7 @@ impl ExperimentOptions {
                 resumed => return Ok(report_resumed(resumed?)),
             }
         }
-        StoredTrials::create(store, plan).await
+        StoredTrials::create(store, plan, self.request.as_ref()).await
     }
 }
 

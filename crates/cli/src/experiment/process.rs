@@ -39,12 +39,12 @@ impl ExperimentRunner for ExperimentProcesses {
             let (Some(output), Some(messages)) = (child.stdout.take(), child.stderr.take()) else {
                 return Err("cannot read what the experiment prints".to_owned());
             };
-            let reading = async { tokio::join!(read_id(output, started), read_last(messages)).1 };
-            let ended = async { tokio::join!(wait(&mut child, &stop), reading) };
-            let (status, messages) = ended.await;
+            let (status, is_stored, messages) =
+                tokio::join!(wait(&mut child, &stop), read_id(output, started), read_last(messages));
             match status {
+                Ok(_) if stop.is_cancelled() => Ok(()),
                 // 1 is a finding, such as a failed case.
-                Ok(status) if matches!(status.code(), Some(0 | 1)) || stop.is_cancelled() => Ok(()),
+                Ok(status) if is_stored && matches!(status.code(), Some(0 | 1)) => Ok(()),
                 Ok(_) => Err(describe(&messages)),
                 Err(error) => Err(error.to_string()),
             }
@@ -69,7 +69,11 @@ impl ExperimentProcesses {
         if request.stops_early && !request.arms.is_empty() {
             command.arg("--stop-early");
         }
-        command.args(["--new", "--print-id"]).args(&self.options);
+        match &request.resumed {
+            Some(id) => command.arg(format!("--resume={id}")),
+            None => command.arg("--new").arg(format!("--request={}", request.asked)),
+        };
+        command.arg("--print-id").args(&self.options);
         if is_trust_given() {
             command.arg("--trust");
         }
@@ -98,16 +102,19 @@ async fn wait(child: &mut Child, stop: &CancellationToken) -> std::io::Result<st
     child.wait().await
 }
 
-/// Reads the first line, which is the id, and ignores the report that follows.
-async fn read_id(output: impl AsyncRead + Unpin, started: oneshot::Sender<SessionId>) {
+/// Reads the first line, which is the id, and ignores the report that follows. Returns whether there was an id.
+async fn read_id(output: impl AsyncRead + Unpin, started: oneshot::Sender<SessionId>) -> bool {
     let mut output = BufReader::new(output);
     let mut line = String::new();
     let read = (&mut output).take(1 << 10).read_line(&mut line).await;
-    if let Some(id) = read.ok().and_then(|_| SessionId::parse(line.trim()).ok()) {
+    let id = read.ok().and_then(|_| SessionId::parse(line.trim()).ok());
+    let is_stored = id.is_some();
+    if let Some(id) = id {
         // Nobody waits if the server stops.
         let _ = started.send(id);
     }
     let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
+    is_stored
 }
 
 /// Reads everything, and returns the end of it.

@@ -4,6 +4,7 @@ use crate::drive::now_ms;
 use crate::store::{Claim, EXPERIMENT_AGENT, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError};
 use patter_core::experiment::{Completion, Plan, PlannedTrial, Report, Trial};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use std::collections::HashSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -70,24 +71,41 @@ pub struct NewTrials {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum NewEntry<'e> {
-    Plan(&'e Plan),
+    Plan(NewPlan<'e>),
     Trial(&'e Trial),
+}
+
+#[derive(Serialize)]
+struct NewPlan<'e> {
+    #[serde(flatten)]
+    plan: &'e Plan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<&'e Json>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StoredEntry {
-    Plan(Box<Plan>),
+    Plan(Box<StoredPlan>),
     Trial(Box<Trial>),
 }
 
+#[derive(Deserialize)]
+struct StoredPlan {
+    #[serde(flatten)]
+    plan: Plan,
+    #[serde(default)]
+    request: Option<Json>,
+}
+
 impl StoredTrials {
-    /// Creates an experiment.
-    pub async fn create(store: Arc<dyn Store>, plan: Plan) -> Result<Self, StoredTrialsError> {
+    /// Creates an experiment. Whoever runs experiments for others stores what was asked for, in a form of its own, to be able
+    /// to resume it.
+    pub async fn create(store: Arc<dyn Store>, plan: Plan, request: Option<&Json>) -> Result<Self, StoredTrialsError> {
         let began_ms = now_ms();
         let id =
             SessionId::parse(&format!("{}{}", id_prefix(&plan), SessionId::new(began_ms))).map_err(StoreError::from)?;
-        let entry = serde_json::to_string(&NewEntry::Plan(&plan))?;
+        let entry = serde_json::to_string(&NewEntry::Plan(NewPlan { plan: &plan, request }))?;
         let new = NewSession::new(id, EXPERIMENT_AGENT, &plan.title);
         let claim = store.create(new.with_entries(vec![entry], SessionState::Running), began_ms).await?;
         Ok(Self { store, claim, plan, began_ms, trials: Vec::new() })
@@ -126,8 +144,13 @@ impl StoredTrials {
 
     /// Reads the report of an experiment, complete or not.
     pub async fn read(store: &dyn Store, id: &SessionId) -> Result<Report, StoredTrialsError> {
-        let StoredExperiment { plan, began_ms, trials, state } = read(store, id).await?;
+        let StoredExperiment { plan, began_ms, trials, state, .. } = read(store, id).await?;
         Ok(report(plan, began_ms, trials, state))
+    }
+
+    /// Reads what was asked for when the experiment was created.
+    pub async fn read_request(store: &dyn Store, id: &SessionId) -> Result<Option<Json>, StoredTrialsError> {
+        Ok(read(store, id).await?.request)
     }
 
     /// Reads the trials of an experiment that were saved after others: `known` is how many entries have been read before, 0
@@ -196,6 +219,7 @@ fn id_prefix(plan: &Plan) -> String {
 /// An experiment as it is stored.
 struct StoredExperiment {
     plan: Plan,
+    request: Option<Json>,
     began_ms: u64,
     trials: Vec<Trial>,
     state: SessionState,
@@ -212,8 +236,8 @@ async fn read(store: &dyn Store, id: &SessionId) -> Result<StoredExperiment, Sto
         }
     }
     let missing = || StoredTrialsError::Damaged { id: id.clone(), message: "the plan is missing".to_owned() };
-    let plan = plan.ok_or_else(missing)?;
-    Ok(StoredExperiment { plan, began_ms: stored.summary.created_ms, trials, state: stored.summary.state })
+    let StoredPlan { plan, request } = plan.ok_or_else(missing)?;
+    Ok(StoredExperiment { plan, request, began_ms: stored.summary.created_ms, trials, state: stored.summary.state })
 }
 
 /// The entries of an experiment, from some number on.

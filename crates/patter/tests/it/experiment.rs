@@ -78,7 +78,7 @@ async fn resumed_experiment_runs_only_the_remaining_trials() {
     let series = series(20, &["a", "b"], r#"[{"text": "Hello!"}]"#);
     let plan = plan(&series, 1);
     let stop = CancellationToken::new();
-    let mut stored = StoredTrials::create(Arc::clone(&store), plan.clone()).await.unwrap();
+    let mut stored = StoredTrials::create(Arc::clone(&store), plan.clone(), None).await.unwrap();
     let id = stored.id().clone();
     let look = |trials: &[Trial]| {
         if trials.len() >= 9 {
@@ -135,7 +135,7 @@ async fn an_experiment_that_has_enough_does_not_continue_when_resumed() {
     let plan = Plan { blocks: BlockOrder::ByCase, ..plan(&series, 1) };
     let enough = |trials: &[Trial]| if trials.len() >= 10 { SeriesProgress::Enough } else { SeriesProgress::Continue };
     let stop = CancellationToken::new();
-    let mut stored = StoredTrials::create(Arc::clone(&store), plan.clone()).await.unwrap();
+    let mut stored = StoredTrials::create(Arc::clone(&store), plan.clone(), None).await.unwrap();
     let end = series.run(&mut stored, Throttle::default(), enough, &stop).await.unwrap();
     let id = stored.id().clone();
     let done = stored.trials().len();
@@ -193,7 +193,7 @@ async fn overhead_and_memory() {
 
     let folder = tempfile::tempdir().unwrap();
     let series = series(CASES, &["a", "b"], script);
-    let mut stored = StoredTrials::create(open(folder.path()).await, plan(&series, 1)).await.unwrap();
+    let mut stored = StoredTrials::create(open(folder.path()).await, plan(&series, 1), None).await.unwrap();
     let mut resident = Vec::new();
     let look = |trials: &[Trial]| {
         if trials.len() / 500 > resident.len() {

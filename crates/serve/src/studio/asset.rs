@@ -38,6 +38,7 @@ const FILES: &[(&str, &str)] = files![
     "session.js",
     "experiment.js",
     "new-experiment.js",
+    "resume-experiment.js",
     "map.css",
     "map.js",
     "agent.css",

@@ -146,18 +146,40 @@ pub(super) async fn show(
         let failure = host.experiments.failure(&session);
         let failure =
             failure.map(|message| html!("<p class=\"banner\" role=\"alert\">The experiment failed: {}</p>", message));
+        let is_interrupted = activity == Activity::Interrupted;
+        let resume =
+            if is_interrupted { resume_action(&host, &*store, &access, &session).await } else { Html::default() };
         let body = html!(
-            "{}{}<p class=\"actions\"><a class=\"button\" href=\"/api/experiments/{}\">Report as JSON</a></p>",
+            "{}{}{}<p class=\"actions\"><a class=\"button\" href=\"/api/experiments/{}\">Report as JSON</a></p>",
             failure.unwrap_or_default(),
+            resume,
             report::fragment(&report),
             part
         );
-        Page::new(Section::Experiments, report.title.clone(), body)
+        let page = Page::new(Section::Experiments, report.title.clone(), body)
             .with_style("report.css")
             .with_module("report.js")
-            .wide()
+            .wide();
+        if is_interrupted { page.with_module("resume-experiment.js") } else { page }
     };
     Ok(respond(&page.with_style("runs.css"), &headers))
+}
+
+/// Returns how to resume an interrupted experiment: a button, if it was started here.
+async fn resume_action(host: &Host, store: &dyn Store, access: &Access, id: &SessionId) -> Html {
+    let is_allowed = host.experiments.can_start() && access.require(Scope::Run).is_ok() && access.may_reach_all();
+    let was_started_here = matches!(StoredTrials::read_request(store, id).await, Ok(Some(_)));
+    if is_allowed && was_started_here {
+        html!(
+            "<p class=\"banner actions\"><span>This experiment was interrupted.</span> \
+             <button id=\"resume\" data-id=\"{}\">Resume</button> <span id=\"problem\" class=\"problem\" role=\"alert\"></span></p>",
+            id.as_str()
+        )
+    } else {
+        html!(
+            "<p class=\"banner\">This experiment was interrupted. To resume it, repeat the command that started it.</p>"
+        )
+    }
 }
 
 /// How many trials passed, of how many.
@@ -277,7 +299,7 @@ fn missing(id: &str) -> ApiError {
     ApiError::new(ApiErrorKind::NotFound, format!("there is no experiment `{id}`"))
 }
 
-fn read_error(id: &str, error: &StoredTrialsError) -> ApiError {
+pub(super) fn read_error(id: &str, error: &StoredTrialsError) -> ApiError {
     match error {
         StoredTrialsError::Store(StoreError::NotFound { .. }) | StoredTrialsError::NotAnExperiment { .. } => {
             missing(id)

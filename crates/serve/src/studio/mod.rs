@@ -69,6 +69,7 @@ pub(crate) fn routes() -> Router<Arc<Host>> {
         .route("/studio/experiments/{id}", get(experiments::show))
         .route("/studio/experiments/{id}/progress", get(experiments::read_progress))
         .route("/studio/experiments/{id}/stop", post(new_experiment::stop))
+        .route("/studio/experiments/{id}/resume", post(new_experiment::resume))
         .route("/studio/inbox", get(inbox::list))
         .route("/studio/login", post(login::log_in))
         .route("/studio/assets/{version}/{*path}", get(asset::serve))

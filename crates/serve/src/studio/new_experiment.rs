@@ -1,6 +1,6 @@
 //! Starting and stopping experiments.
 
-use super::experiments::parse_id;
+use super::experiments::{parse_id, read_error};
 use super::page::{Page, PageError, Section, reachable_agents, respond};
 use crate::experiment::ExperimentRequest;
 use crate::guard::read_body;
@@ -13,9 +13,10 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use patter::case::{self, CaseFormat};
+use patter::experiment::StoredTrials;
 use patter::html::{Html, html};
 use patter_core::serve::{ApiError, ApiErrorKind};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json as object;
 use std::fs;
 use std::path::{Path as FilePath, PathBuf};
@@ -34,7 +35,7 @@ const MAX_DEPTH: usize = 3;
 const MAX_GRAM_BYTES: u64 = 1 << 20;
 
 /// An experiment, as the form describes it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StartRequest {
     agent: String,
@@ -48,7 +49,7 @@ struct StartRequest {
     stops_early: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArmRequest {
     name: String,
@@ -112,7 +113,31 @@ pub(super) async fn start(
     let body = read_body(&host, body).await?;
     let invalid = |message: String| ApiError::new(ApiErrorKind::Invalid, message);
     let wanted: StartRequest = serde_json::from_slice(&body).map_err(|error| invalid(error.to_string()))?;
+    run(&host, read_request(&host, &access, wanted)?).await
+}
+
+/// Resumes an experiment that was started here and interrupted.
+pub(super) async fn resume(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+) -> Result<Response, ErrorResponse> {
+    require(&host, &access)?;
+    let session = parse_id(&id)?;
+    let store = host.require_store()?;
+    let stored = StoredTrials::read_request(&*store, &session).await.map_err(|error| read_error(&id, &error))?;
+    let invalid = |message: String| ApiError::new(ApiErrorKind::Invalid, message);
+    let stored = stored.ok_or_else(|| {
+        invalid("the experiment was not started in the studio; repeat its command to resume it".to_owned())
+    })?;
+    let wanted: StartRequest = serde_json::from_value(stored)
+        .map_err(|error| invalid(format!("what was asked for cannot be read: {error}")))?;
     let request = read_request(&host, &access, wanted)?;
+    run(&host, ExperimentRequest { resumed: Some(session), ..request }).await
+}
+
+/// Runs an experiment, and returns its id as soon as it has started.
+async fn run(host: &Arc<Host>, request: ExperimentRequest) -> Result<Response, ErrorResponse> {
     let stop = host.draining.child_token();
     let id = host.experiments.start(request, stop, |work| host.spawn_work(work)).await?;
     Ok(json(&object!({ "id": id.as_str() })))
@@ -170,7 +195,10 @@ fn read_request(host: &Host, access: &Access, wanted: StartRequest) -> Result<Ex
     if !(1..=MAX_REPEATS).contains(&wanted.repeats) {
         return Err(invalid(format!("a case can run 1 to {MAX_REPEATS} times")));
     }
+    let asked = serde_json::to_value(&wanted).map_err(|error| invalid(error.to_string()))?;
     Ok(ExperimentRequest {
+        asked,
+        resumed: None,
         file,
         agent: wanted.agent,
         cases: vec![cases],

@@ -1,4 +1,4 @@
-// Experiments: a wrong file is reported, a comparison runs while people look, its report decides, and another is stopped.
+// Experiments: a wrong file is reported, a comparison runs while people look, its report decides, and another is stopped and resumed.
 import { assert, judge, judgePages, scenario, shoot } from "./browser.mjs";
 
 await scenario(async ({ open }) => {
@@ -46,6 +46,20 @@ await scenario(async ({ open }) => {
   await page.getByRole("button", { name: "Stop" }).click();
   await page.locator(".report").waitFor();
   assert.match(await page.locator(".report").innerText(), /Incomplete\./);
+
+  // It is resumed where it was: nothing runs again, and its address stays.
+  const interrupted = page.url();
+  const told = /(\S+)\sof\s\S+\splanned/.exec(await page.locator(".report").innerText())?.[1] ?? "";
+  const done = Number(told.replace(/\D/g, ""));
+  assert.ok(done > 5);
+  await judge(page);
+  await shoot(page, "experiment-interrupted");
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.locator("#progress").waitFor();
+  assert.equal(page.url(), interrupted);
+  assert.ok((await page.locator("#progress").evaluate((bar) => bar.value)) >= done);
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator(".report").waitFor();
 
   await page.goto("/studio/experiments");
   assert.deepEqual((await page.locator("tbody .state").allTextContents()).sort(), ["ended", "interrupted"]);

@@ -232,7 +232,7 @@ async fn trials_have_evaluations_and_links() {
     let (cases, cases_hash) = series.case_infos();
     let plan = Plan { arms: infos, cases, cases_hash, repeats: 1, ..Plan::new("test", ReportKind::Ab) };
     let database = TestStore::sqlite();
-    let mut stored = StoredTrials::create(database.open().await, plan).await.unwrap();
+    let mut stored = StoredTrials::create(database.open().await, plan, None).await.unwrap();
     let look = |_: &[_]| SeriesProgress::Continue;
     series.run(&mut stored, Throttle::default(), look, &CancellationToken::new()).await.unwrap();
     assert_eq!(tracer.flush().await.dropped, 0);
