@@ -1,5 +1,5 @@
 // Files of a message: chosen, pasted or dropped, and shown until they are sent.
-import { notify } from "./live.js";
+import { notify, request } from "./live.js";
 
 /** The maximum size of a file, and of all files of a message, in bytes. */
 const MAX_FILE = 20 * 1024 * 1024;
@@ -24,6 +24,22 @@ function read(file) {
     reader.addEventListener("error", () => reject(reader.error ?? new Error("the file cannot be read")));
     reader.readAsDataURL(file);
   });
+}
+
+/**
+ * Reads the files of a message that was sent.
+ * @param {Element | null} turn
+ * @returns {Promise<File[]>}
+ */
+export function readSent(turn) {
+  const items = /** @type {HTMLElement[]} */ ([...(turn?.querySelectorAll(".user .attachments li") ?? [])]);
+  return Promise.all(
+    items.map(async (item) => {
+      const response = await request(item.querySelector("a")?.href ?? "");
+      const content = await response.blob();
+      return new File([content], item.dataset.name ?? "file", { type: content.type.replace(/;.*/, "") });
+    }),
+  );
 }
 
 export class Attachments {

@@ -1,6 +1,6 @@
 // A conversation: sending, streaming, stopping, approving, and following what others do in the same session.
 import { handleApprovals } from "./approve.js";
-import { Attachments } from "./attach.js";
+import { Attachments, readSent } from "./attach.js";
 import { notify, post, request } from "./live.js";
 import { followSession, readEvents } from "./stream.js";
 import { LiveTurn } from "./turn.js";
@@ -164,11 +164,21 @@ document.addEventListener("keydown", (event) => {
 stop.addEventListener("click", () => void act("cancel"));
 
 undo.addEventListener("click", async () => {
-  const response = await request(`/api/sessions/${path}/undo`, { method: "POST" }).catch((error) => notify(error.message));
-  if (!response) return;
-  const { message: text } = await response.json();
-  await refresh();
-  if (text && !message.value) message.value = text;
+  undo.disabled = true;
+  try {
+    // Afterwards, the session does not have the files any more.
+    const files = await readSent(conversation.querySelector(".turn:last-of-type"));
+    const response = await request(`/api/sessions/${path}/undo`, { method: "POST" });
+    const { message: text } = await response.json();
+    await refresh();
+    if (!message.value && attachments.isEmpty) {
+      message.value = text ?? "";
+      await attachments.add(files);
+    }
+  } catch (error) {
+    notify(error instanceof Error ? error.message : String(error));
+  }
+  undo.disabled = false;
   message.focus();
 });
 

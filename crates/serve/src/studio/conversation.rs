@@ -123,13 +123,19 @@ fn render_attachments(scene: &Scene<'_>, attachments: &[Attachment]) -> Html {
         let label = attachment.to_string();
         match attachment.kind() {
             Some(MediaKind::Image) => html!(
-                "<li><a href=\"{}\" title=\"{}\"><img src=\"{}\" alt=\"{}\" loading=\"lazy\"></a></li>",
+                "<li data-name=\"{}\"><a href=\"{}\" title=\"{}\"><img src=\"{}\" alt=\"{}\" loading=\"lazy\"></a></li>",
+                attachment.name,
                 address,
                 label,
                 address,
                 attachment.name
             ),
-            _ => html!("<li><a class=\"chip\" href=\"{}\" download>{}</a></li>", address, label),
+            _ => html!(
+                "<li data-name=\"{}\"><a class=\"chip\" href=\"{}\" download>{}</a></li>",
+                attachment.name,
+                address,
+                label
+            ),
         }
     };
     let items: Html = attachments.iter().map(item).collect();

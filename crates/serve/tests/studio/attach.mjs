@@ -76,6 +76,24 @@ await scenario(async ({ open }) => {
   await page.locator(".turn").nth(1).locator(".foot").waitFor();
   assert.equal(await page.locator(".turn").nth(1).locator(".bubble").count(), 0);
 
+  // Undoing a message gives its files back, to send them again.
+  await page.getByRole("button", { name: "Undo" }).click();
+  await chips.first().waitFor();
+  assert.deepEqual(await names(), ["alone.png"]);
+  assert.equal(await page.locator(".turn").count(), 1);
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.waitForFunction(() => document.querySelectorAll(".turn .attachments img")[1]?.naturalWidth === 1);
+  await page.locator(".turn").nth(1).locator(".foot").waitFor();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await chips.first().waitFor();
+  await page.getByRole("button", { name: "Remove alone.png" }).click();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await chips.nth(2).waitFor();
+  assert.deepEqual(await names(), ["photo.png", "pasted.svg", "dropped.txt"]);
+  assert.equal(await page.getByLabel("Message").inputValue(), "What is this?");
+  for (const name of await names()) await page.getByRole("button", { name: `Remove ${name}` }).click();
+  await page.getByLabel("Message").fill("");
+
   // What the server refuses stays, with the reason.
   await page.locator("#files").setInputFiles([{ name: "a.zip", mimeType: "application/zip", buffer: Buffer.from("PK\u0003\u0004\u0000") }]);
   await chips.first().waitFor();
