@@ -23,8 +23,13 @@ mod unsupported;
 use clap::Parser;
 use cli::Cli;
 use error::{CommandError, CommandResult, ErrorFormat, INTERRUPTED};
+use mimalloc::MiMalloc;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// A server allocates on one thread what it frees on another, which takes less time than with the allocator of the system.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// How long the program waits at its end for a database that does not answer.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
