@@ -23,14 +23,24 @@ use std::time::Duration;
 
 impl Driver {
     /// Performs the steps of a new run until it is done, and returns it.
-    pub async fn drive(&self, compiled: &CompiledAgent, run: Run, cancellation: &CancellationToken) -> Run {
-        self.perform(compiled, run, RunPath::new(), Start::New, self.account.clone(), cancellation).await
+    pub fn drive<'d>(
+        &'d self,
+        compiled: &'d CompiledAgent,
+        run: Run,
+        cancellation: &'d CancellationToken,
+    ) -> BoxFuture<'d, Run> {
+        self.perform(compiled, run, RunPath::new(), Start::New, self.account.clone(), cancellation)
     }
 
     /// Resumes a run that was under way when a process ended. Completed steps are not repeated; calls that had started are
     /// repeated if their tools are idempotent, or if the approver agrees.
-    pub async fn resume(&self, compiled: &CompiledAgent, run: Run, cancellation: &CancellationToken) -> Run {
-        self.perform(compiled, run, RunPath::new(), Start::Resumed, self.account.clone(), cancellation).await
+    pub fn resume<'d>(
+        &'d self,
+        compiled: &'d CompiledAgent,
+        run: Run,
+        cancellation: &'d CancellationToken,
+    ) -> BoxFuture<'d, Run> {
+        self.perform(compiled, run, RunPath::new(), Start::Resumed, self.account.clone(), cancellation)
     }
 
     // Boxed, because runs of agents that call agents are nested.
@@ -49,7 +59,9 @@ impl Driver {
                 Some(Message::User { text, .. }) => compiled.for_input(text),
                 _ => compiled.clone(),
             };
-            RunTask::new(self, &compiled, run, path, account, cancellation).run_to_end(start).await
+            let mut task = RunTask::new(self, &compiled, run, path, account, cancellation);
+            task.run_to_end(start).await;
+            task.run
         })
     }
 }
@@ -82,6 +94,9 @@ pub(super) struct RunTask<'d> {
     /// The conversations of the agents that a workflow called, by call, for those that continue them.
     conversations: Arc<Mutex<HashMap<String, Conversation>>>,
 }
+
+/// The calls under way.
+pub(super) type RunningCalls<'c> = FuturesUnordered<BoxFuture<'c, CallEnd>>;
 
 /// The next step, without borrowing the run.
 enum NextStep {
@@ -128,7 +143,7 @@ impl<'d> RunTask<'d> {
         }
     }
 
-    async fn run_to_end(mut self, start: Start) -> Run {
+    async fn run_to_end(&mut self, start: Start) {
         tracing::debug!(
             agent = self.compiled.name(),
             model = self.compiled.model_name(),
@@ -160,7 +175,6 @@ impl<'d> RunTask<'d> {
             elapsed_ms = self.run.elapsed_ms(),
             "run ended"
         );
-        self.run
     }
 
     fn start(&mut self, start: Start) {
@@ -189,10 +203,11 @@ impl<'d> RunTask<'d> {
     }
 
     async fn perform_steps(&mut self) {
-        let mut running = FuturesUnordered::new();
-        for call in self.interrupted_calls().await {
+        // Calls and what is rare are boxed: a run that waits for a model takes no memory for them.
+        let mut running = RunningCalls::new();
+        for call in Box::pin(self.interrupted_calls()).await {
             self.has_stepped = true;
-            running.push(self.call_task(call).run());
+            running.push(Box::pin(self.call_task(call).run()));
         }
         loop {
             let is_paused = self.is_paused();
@@ -203,7 +218,9 @@ impl<'d> RunTask<'d> {
             {
                 if self.announce_start(&calls).await.is_ok() {
                     self.has_stepped = true;
-                    running.extend(calls.into_iter().map(|call| self.call_task(call).run()));
+                    for call in calls {
+                        running.push(Box::pin(self.call_task(call).run()));
+                    }
                 }
                 continue;
             }
@@ -221,9 +238,9 @@ impl<'d> RunTask<'d> {
                     self.has_stepped = true;
                     self.call_model().await;
                 }
-                NextStep::Compact => self.compact().await,
+                NextStep::Compact => Box::pin(self.compact()).await,
                 NextStep::Plan => self.plan(),
-                NextStep::AskPerson(call) => self.ask_person(&call, &mut running).await,
+                NextStep::AskPerson(call) => Box::pin(self.ask_person(&call, &mut running)).await,
                 NextStep::Suspend if running.is_empty() => break,
                 NextStep::CallTools(_) if running.is_empty() && self.has_suspended_calls => break,
                 // No call is under way, so waiting would never end.
@@ -235,7 +252,7 @@ impl<'d> RunTask<'d> {
                         Err(interruption) => self.interrupt(interruption),
                     }
                 }
-                NextStep::Ask(call, because) => self.ask(&call, &because, &mut running).await,
+                NextStep::Ask(call, because) => Box::pin(self.ask(&call, &because, &mut running)).await,
             }
         }
     }
@@ -491,12 +508,7 @@ impl<'d> RunTask<'d> {
     }
 
     /// Asks for approval of one call at a time, so that an answer cannot be mistaken for that to another call.
-    async fn ask(
-        &mut self,
-        call: &PendingCall,
-        because: &str,
-        running: &mut FuturesUnordered<impl Future<Output = CallEnd>>,
-    ) {
+    async fn ask(&mut self, call: &PendingCall, because: &str, running: &mut RunningCalls<'_>) {
         let driver = self.driver;
         let compiled = self.compiled;
         let mut question = driver.approver.ask(compiled.name(), call, because);

@@ -3,9 +3,8 @@
 use super::approve::PersonAnswer;
 use super::call::{CallEnd, ruling};
 use super::clock::now_ms;
-use super::run_task::{RunTask, interruptible};
+use super::run_task::{RunTask, RunningCalls, interruptible};
 use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::run::{PendingCall, Ruling, RunInput};
 use std::cell::RefCell;
@@ -59,11 +58,7 @@ impl RunTask<'_> {
     }
 
     /// Asks a person the question of a step. Other calls continue meanwhile.
-    pub(super) async fn ask_person(
-        &mut self,
-        call: &PendingCall,
-        running: &mut FuturesUnordered<impl Future<Output = CallEnd>>,
-    ) {
+    pub(super) async fn ask_person(&mut self, call: &PendingCall, running: &mut RunningCalls<'_>) {
         let driver = self.driver;
         let compiled = self.compiled;
         let text = call.arguments.get("question").and_then(|question| question.as_str()).unwrap_or_default();

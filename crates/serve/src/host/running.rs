@@ -4,7 +4,7 @@ use super::driver::LaterApprover;
 use super::work::Ticket;
 use super::{Choice, Host, Lifetime, Turn, TurnDetails, api_error};
 use patter::session::{AgentSelection, Log, Session};
-use patter::tool::CancellationToken;
+use patter::tool::{BoxFuture, CancellationToken};
 use patter_core::message::attachment::UserInput;
 use patter_core::message::conversation::Usage;
 use patter_core::serve::{ApiError, ApiErrorKind, Segment, TurnEnd};
@@ -114,11 +114,10 @@ impl RunningTurn {
             Work::Say(..) => Usage::default(),
             Work::Resume(segment) => segment.usage_before,
         };
-        let performed = async {
-            match &work {
-                Work::Say(input, _) => session.say(input.clone(), &turn.cancellation).await,
-                Work::Resume(_) => session.resume(&turn.cancellation).await,
-            }
+        // Thousands of turns wait, so each takes only the memory of what it does.
+        let performed: BoxFuture<'_, _> = match &work {
+            Work::Say(input, _) => Box::pin(session.say(input.clone(), &turn.cancellation)),
+            Work::Resume(_) => Box::pin(session.resume(&turn.cancellation)),
         };
         // A turn that is stopped with the server is unfinished, and can be resumed.
         let end = match stop.run_until_cancelled(performed).await {
@@ -135,7 +134,7 @@ impl RunningTurn {
         // The next request may follow at once, so the session is free before this one ends.
         drop(session);
         if let Some(ticket) = self.ticket.take() {
-            self.host.settle_turn(ticket, &turn, &end).await;
+            Box::pin(self.host.settle_turn(ticket, &turn, &end)).await;
         }
         self.finish(end);
         drop(permit);
