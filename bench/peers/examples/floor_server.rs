@@ -103,7 +103,7 @@ struct Delta<'a> {
 async fn serve(request: Request<Incoming>, floor: Arc<Floor>) -> Result<Response<Body>, TurnError> {
     let body = request.into_body().collect().await?.to_bytes();
     let request: ChatRequest<'_> = serde_json::from_slice(&body)?;
-    if !request.messages.last().is_some_and(|message| message.content == PROMPT) {
+    if request.messages.last().is_none_or(|message| message.content != PROMPT) {
         return Err("unexpected message".into());
     }
     let (sender, chunks) = mpsc::channel(MAX_PENDING);
