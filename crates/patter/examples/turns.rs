@@ -174,7 +174,9 @@ impl Player {
             }
             Player::Sessions(sessions) => {
                 let mut session = sessions.take(number)?;
-                let run = session.say(PROMPT, &stop).await.inspect_err(|error| eprintln!("{error}")).ok()?;
+                // Boxed, so that it takes no memory where there are no sessions.
+                let run = Box::pin(session.say(PROMPT, &stop)).await;
+                let run = run.inspect_err(|error| eprintln!("{error}")).ok()?;
                 sessions.put_back(session);
                 run
             }
