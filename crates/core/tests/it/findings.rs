@@ -1,7 +1,7 @@
 //! Tests that one mistake has one finding, without any consequential ones.
 
 use patter_core::check::{Options, check};
-use patter_core::declare::project::Project;
+use patter_core::declare::project::{Finding, Project};
 
 const HELLO: &str = "[sayHello:Tool {description: 'Greets'} | (name::Text)==>(::Text)]";
 
@@ -364,6 +364,50 @@ fn a_schedule_has_one_finding_per_mistake() {
     );
     let findings = check(&Project::read([("a.gram", fits)]), &Options::default());
     assert!(findings.is_empty(), "{findings:?}");
+}
+
+const FILES: usize = 300;
+
+/// Returns the texts of many files with a cycle through all of them, a parameter of another type in the last, and misspelt
+/// names in the first.
+fn many_files(typos: usize) -> Vec<String> {
+    let text = |index: usize| {
+        let name = if index < typos { "tol" } else { "tool" };
+        let next = (index + 1) % FILES;
+        let ty = if index == FILES - 1 { "Text" } else { "Int" };
+        format!(
+            "[agent{index}:Agent {{description: 'Asks.', instruction: 'Use `{name}{index}` and `agent{next}`.', model: 'demo'}} \
+             | {name}{index}, agent{next}] [tool{index}:Tool {{description: 'Counts.'}} | (count::{ty})==>(::Text)] "
+        )
+    };
+    (0..FILES).map(text).collect()
+}
+
+/// Returns the codes and hints of the findings in files.
+fn told(files: impl IntoIterator<Item = String>) -> Vec<(&'static str, String)> {
+    let files = files.into_iter().enumerate().map(|(index, text)| (format!("{index:03}.gram"), text));
+    let findings = check(&Project::read(files), &Options::default());
+    let told = |found: Finding| (found.diagnostic.code, found.diagnostic.hint.unwrap_or_default().into_owned());
+    findings.into_iter().map(told).collect()
+}
+
+#[test]
+fn many_files_have_the_findings_of_one() {
+    let found = told(many_files(5));
+    assert!(found == told([many_files(5).concat()]), "{found:?}");
+    let codes: Vec<_> = found.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, ["P042", "P040", "P040", "P040", "P040", "P040", "P062"]);
+    assert!(found.contains(&("P040", "did you mean `tool4`?".to_owned())));
+}
+
+#[test]
+fn the_first_files_get_the_suggestions() {
+    let found = told(many_files(FILES));
+    let has_suggestion: Vec<_> =
+        found.iter().filter(|(code, _)| *code == "P040").map(|(_, hint)| hint.starts_with("did you mean")).collect();
+    let count = has_suggestion.iter().filter(|has| **has).count();
+    assert!((10..FILES).contains(&count), "{count}");
+    assert!(has_suggestion.iter().take(count).all(|has| *has), "threads took them from others: {has_suggestion:?}");
 }
 
 const DURATION: &str = "write a number of seconds, or a number with ms, s, m or h, such as `30s`";
