@@ -1,7 +1,8 @@
 //! Compacting conversations that are too long for their model.
 
 use super::clock::now_ms;
-use super::run_task::{RunTask, interruptible};
+use super::interrupt::interruptible;
+use super::run_task::RunTask;
 use crate::model::ModelError;
 use patter_core::message::attachment::AttachmentContents;
 use patter_core::message::context::CompactionPlan;

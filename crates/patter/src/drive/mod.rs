@@ -1,6 +1,7 @@
 //! The driver, which performs the steps of runs and passes the results back to them. It is the only loop that awaits.
 
 mod clock;
+mod interrupt;
 mod budget;
 mod account;
 mod listener;

@@ -3,9 +3,10 @@
 use super::account::{Amount, Reservation};
 use super::call::ruling;
 use super::clock::{milliseconds, now_ms};
+use super::interrupt::interruptible;
 use super::journal::JournalError;
 use super::pieces::ReplyPieces;
-use super::run_task::{RunTask, interruptible};
+use super::run_task::RunTask;
 use crate::model::{DeltaSink, ModelError};
 use crate::trace::with_model_parent;
 use patter_core::compile::CompiledAgent;

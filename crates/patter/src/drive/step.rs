@@ -3,7 +3,8 @@
 use super::approve::PersonAnswer;
 use super::call::{CallEnd, ruling};
 use super::clock::now_ms;
-use super::run_task::{RunTask, RunningCalls, interruptible};
+use super::interrupt::interruptible;
+use super::run_task::{RunTask, RunningCalls};
 use futures_util::StreamExt;
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::run::{PendingCall, Ruling, RunInput};
