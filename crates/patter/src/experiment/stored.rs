@@ -144,13 +144,16 @@ impl StoredTrials {
 
     /// Reads the report of an experiment, complete or not.
     pub async fn read(store: &dyn Store, id: &SessionId) -> Result<Report, StoredTrialsError> {
-        let StoredExperiment { plan, began_ms, trials, state, .. } = read(store, id).await?;
-        Ok(report(plan, began_ms, trials, state))
+        Ok(Self::read_with_request(store, id).await?.0)
     }
 
-    /// Reads what was asked for when the experiment was created.
-    pub async fn read_request(store: &dyn Store, id: &SessionId) -> Result<Option<Json>, StoredTrialsError> {
-        Ok(read(store, id).await?.request)
+    /// Reads the report of an experiment, and what was asked for when it was created.
+    pub async fn read_with_request(
+        store: &dyn Store,
+        id: &SessionId,
+    ) -> Result<(Report, Option<Json>), StoredTrialsError> {
+        let StoredExperiment { plan, request, began_ms, trials, state } = read(store, id).await?;
+        Ok((report(plan, began_ms, trials, state), request))
     }
 
     /// Reads the trials of an experiment that were saved after others: `known` is how many entries have been read before, 0

@@ -1,6 +1,7 @@
 //! Experiments: their list, their progress, and their reports.
 
 use super::figures::{count, plural, time};
+use super::new_experiment;
 use super::page::{Page, PageError, Section, path_segment, respond};
 use crate::host::{Host, api_error};
 use crate::respond::{ErrorResponse, json};
@@ -127,7 +128,8 @@ pub(super) async fn show(
     access.require(Scope::Read)?;
     let store = host.require_store()?;
     let session = parse_id(&id)?;
-    let mut report = StoredTrials::read(&*store, &session).await.map_err(|error| read_error(&id, &error))?;
+    let read = StoredTrials::read_with_request(&*store, &session).await;
+    let (mut report, request) = read.map_err(|error| read_error(&id, &error))?;
     let state = match report.completion {
         Completion::Complete | Completion::StoppedEarly => SessionState::Idle,
         Completion::Interrupted => SessionState::Running,
@@ -147,12 +149,12 @@ pub(super) async fn show(
         let failure =
             failure.map(|message| html!("<p class=\"banner\" role=\"alert\">The experiment failed: {}</p>", message));
         let is_interrupted = activity == Activity::Interrupted;
-        let resume =
-            if is_interrupted { resume_action(&host, &*store, &access, &session).await } else { Html::default() };
+        let can_resume = request.is_some() && new_experiment::require(&host, &access).is_ok();
+        let resume = is_interrupted.then(|| resume_action(&session, can_resume));
         let body = html!(
             "{}{}{}<p class=\"actions\"><a class=\"button\" href=\"/api/experiments/{}\">Report as JSON</a></p>",
             failure.unwrap_or_default(),
-            resume,
+            resume.unwrap_or_default(),
             report::fragment(&report),
             part
         );
@@ -165,11 +167,9 @@ pub(super) async fn show(
     Ok(respond(&page.with_style("runs.css"), &headers))
 }
 
-/// Returns how to resume an interrupted experiment: a button, if it was started here.
-async fn resume_action(host: &Host, store: &dyn Store, access: &Access, id: &SessionId) -> Html {
-    let is_allowed = host.experiments.can_start() && access.require(Scope::Run).is_ok() && access.may_reach_all();
-    let was_started_here = matches!(StoredTrials::read_request(store, id).await, Ok(Some(_)));
-    if is_allowed && was_started_here {
+/// Returns how to resume an interrupted experiment: a button, if that can be done here.
+fn resume_action(id: &SessionId, can_resume: bool) -> Html {
+    if can_resume {
         html!(
             "<p class=\"banner actions\"><span>This experiment was interrupted.</span> \
              <button id=\"resume\" data-id=\"{}\">Resume</button> <span id=\"problem\" class=\"problem\" role=\"alert\"></span></p>",

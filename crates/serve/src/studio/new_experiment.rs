@@ -1,4 +1,4 @@
-//! Starting and stopping experiments.
+//! Starting, stopping and resuming experiments.
 
 use super::experiments::{parse_id, read_error};
 use super::page::{Page, PageError, Section, reachable_agents, respond};
@@ -111,7 +111,6 @@ pub(super) async fn start(
 ) -> Result<Response, ErrorResponse> {
     require(&host, &access)?;
     let body = read_body(&host, body).await?;
-    let invalid = |message: String| ApiError::new(ApiErrorKind::Invalid, message);
     let wanted: StartRequest = serde_json::from_slice(&body).map_err(|error| invalid(error.to_string()))?;
     run(&host, read_request(&host, &access, wanted)?).await
 }
@@ -125,8 +124,8 @@ pub(super) async fn resume(
     require(&host, &access)?;
     let session = parse_id(&id)?;
     let store = host.require_store()?;
-    let stored = StoredTrials::read_request(&*store, &session).await.map_err(|error| read_error(&id, &error))?;
-    let invalid = |message: String| ApiError::new(ApiErrorKind::Invalid, message);
+    let read = StoredTrials::read_with_request(&*store, &session).await;
+    let (_, stored) = read.map_err(|error| read_error(&id, &error))?;
     let stored = stored.ok_or_else(|| {
         invalid("the experiment was not started in the studio; repeat its command to resume it".to_owned())
     })?;
@@ -159,20 +158,23 @@ pub(super) async fn stop(
 }
 
 /// Experiments may use every model and file, so they are for those who may reach all agents.
-fn require(host: &Host, access: &Access) -> Result<(), ApiError> {
+pub(super) fn require(host: &Host, access: &Access) -> Result<(), ApiError> {
     access.require(Scope::Run)?;
     if !access.may_reach_all() {
         let message = "the token does not permit this: it is for some agents only";
         return Err(ApiError::new(ApiErrorKind::Forbidden, message));
     }
     if !host.experiments.can_start() {
-        return Err(ApiError::new(ApiErrorKind::Invalid, "this server starts no experiments"));
+        return Err(invalid("this server starts no experiments".to_owned()));
     }
     Ok(())
 }
 
+fn invalid(message: String) -> ApiError {
+    ApiError::new(ApiErrorKind::Invalid, message)
+}
+
 fn read_request(host: &Host, access: &Access, wanted: StartRequest) -> Result<ExperimentRequest, ApiError> {
-    let invalid = |message: String| ApiError::new(ApiErrorKind::Invalid, message);
     if !reachable_agents(host, access).contains(&wanted.agent) {
         return Err(unknown_agent(&wanted.agent));
     }
