@@ -67,8 +67,8 @@ pub enum StoreError {
         /// The number of the entry to append.
         expected: u64,
     },
-    /// An entry contains a NUL character, which JSON text cannot.
-    #[error("entry {index} is not valid JSON: it contains a NUL character")]
+    /// An entry contains a NUL character or a line break, which JSON on one line cannot.
+    #[error("entry {index} is not JSON on one line: it contains a line break or a NUL character")]
     Entry {
         /// The index among the entries to append, from 0.
         index: usize,

@@ -11,10 +11,10 @@ pub(super) type SummaryRow = (String, String, String, i64, i64, i64, String, Opt
 /// A row with the number of an entry, and the entry.
 pub(super) type EntryRow = (i64, String);
 
-/// The columns of a [`SummaryRow`], to insert into a statement.
+/// The columns of a [`SummaryRow`], to insert into a statement, with an expression for the length of the log.
 macro_rules! summary_columns {
-    () => {
-        "id, agent, title, created_ms, changed_ms, entries, state, forked_from"
+    ($($length:tt)+) => {
+        concat!("id, agent, title, created_ms, changed_ms, ", $($length)+, ", state, forked_from")
     };
 }
 pub(super) use summary_columns;
@@ -83,9 +83,10 @@ fn summary(row: SummaryRow) -> Result<SessionSummary, StoreError> {
     })
 }
 
-/// Checks that both databases accept entries: PostgreSQL refuses NUL characters, which JSON text never contains.
+/// Checks that both databases accept entries: PostgreSQL refuses NUL characters, which JSON text never contains, and SQLite has
+/// one entry per line.
 pub(super) fn check_entries(entries: &[String]) -> Result<(), StoreError> {
-    match entries.iter().position(|entry| entry.contains('\0')) {
+    match entries.iter().position(|entry| entry.contains(['\0', '\n'])) {
         Some(index) => Err(StoreError::Entry { index }),
         None => Ok(()),
     }

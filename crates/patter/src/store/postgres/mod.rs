@@ -142,7 +142,8 @@ impl Store for PostgresStore {
 
     fn read_from<'a>(&'a self, id: &'a SessionId, first: u64) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
         Box::pin(with_timeout(async move {
-            const SUMMARY: &str = concat!("SELECT ", summary_columns!(), " FROM patter.sessions WHERE id = $1");
+            const SUMMARY: &str =
+                concat!("SELECT ", summary_columns!("entries"), " FROM patter.sessions WHERE id = $1");
             const ENTRIES: &str =
                 "SELECT number, entry FROM patter.entries WHERE session = $1 AND number >= $2 ORDER BY number";
             let failed = |error: sqlx::Error| self.server.failed(&error);
@@ -193,7 +194,7 @@ impl Store for PostgresStore {
         Box::pin(with_timeout(async move {
             const LIST: &str = concat!(
                 "SELECT ",
-                summary_columns!(),
+                summary_columns!("entries"),
                 " FROM patter.sessions WHERE ($2::text IS NULL OR state = $2)
                   AND ($3::bigint IS NULL OR (changed_ms, id) < ($3, $4)) ORDER BY changed_ms DESC, id DESC LIMIT $1"
             );
@@ -244,7 +245,7 @@ impl Store for PostgresStore {
         Box::pin(with_timeout(async move {
             const LIST: &str = concat!(
                 "SELECT ",
-                summary_columns!(),
+                summary_columns!("entries"),
                 " FROM patter.sessions WHERE changed_ms < $1 ORDER BY changed_ms, id"
             );
             let query = sqlx::query_as::<_, SummaryRow>(LIST).bind(to_i64(moment_ms));

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The version of the tables, in the file header.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// The application id in the file header: "Patr".
 const APPLICATION: i64 = 0x5061_7472;
 /// How long to wait for another process that writes.
@@ -40,10 +40,8 @@ const IGNORED_FOLDER: &str = ".patter";
 const PARTS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// What leads from a version to the next one. The first creates the tables.
-const STEPS: [&str; VERSION as usize] = [SESSIONS, WORK];
+const STEPS: [&str; VERSION as usize] = [SESSIONS, WORK, LOGS];
 
-/// A row is stored in the index of its key, so that an append writes few pages. Older files have tables with a key beside
-/// the rows, which works the same way.
 const SESSIONS: &str = "
     CREATE TABLE sessions (
         id TEXT PRIMARY KEY NOT NULL,
@@ -91,6 +89,20 @@ const WORK: &str = "
     CREATE INDEX work_by_session ON work (session);
     CREATE INDEX work_by_due ON work (state, due_ms);
     PRAGMA user_version = 2;
+";
+
+/// A row is what was appended to the log of a session at a time, one entry per line. `length` is that of the log with it. New rows
+/// are at the end of the table, whatever their session, so that a transaction of many sessions writes few pages.
+const LOGS: &str = "
+    CREATE TABLE logs (
+        session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        length INTEGER NOT NULL,
+        entries TEXT NOT NULL,
+        PRIMARY KEY (session, length)
+    ) STRICT;
+    INSERT INTO logs SELECT session, number + 1, entry FROM entries ORDER BY session, number;
+    DROP TABLE entries;
+    PRAGMA user_version = 3;
 ";
 
 /// A SQLite file.

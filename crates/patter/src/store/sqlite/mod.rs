@@ -5,20 +5,22 @@ mod file;
 mod queue;
 mod readers;
 mod redact;
+mod row;
 mod statements;
 mod writer;
 
 use self::file::SqliteFile;
 use self::readers::Readers;
 use self::redact::Replaced;
-use self::writer::{Change, Writer};
+use self::row::{entry_rows, log_length, summary_row};
+use self::writer::{Change, SessionUpdate, Writer};
 use super::backend::{Claim, Store};
 use super::care::StoreUsage;
 use super::error::StoreError;
 use super::id::{SessionId, is_id_text};
 use super::limit::with_timeout;
 use super::lock_file::{LockFile, LockFiles};
-use super::row::{SummaryRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64, usage};
+use super::row::{check_entries, session_ids, stored_session, summaries, summary_columns, to_i64, usage};
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use super::work::WorkQueue;
 use crate::tool::BoxFuture;
@@ -42,6 +44,8 @@ pub(super) struct SqliteStore {
 struct SqliteClaim {
     id: SessionId,
     next: u64,
+    /// What the list of sessions says, if this claim wrote it.
+    listed: Option<SessionUpdate>,
     writer: Arc<SyncedWriter>,
     _lock: LockFile,
 }
@@ -69,13 +73,14 @@ impl SqliteStore {
 
     fn claimed(&self, id: SessionId, next: u64, lock: LockFile) -> Box<dyn Claim> {
         tracing::debug!(session = %id, entries = next, "session claimed");
-        Box::new(SqliteClaim { id, next, writer: Arc::clone(&self.writer), _lock: lock })
+        Box::new(SqliteClaim { id, next, listed: None, writer: Arc::clone(&self.writer), _lock: lock })
     }
 
     async fn entries(&self, id: &SessionId) -> Result<Option<u64>, StoreError> {
+        const LENGTH: &str = concat!("SELECT ", log_length!(), " FROM sessions WHERE id = ?1");
         let id = id.clone();
         let entries = self.readers.read(move |connection| {
-            let mut query = connection.prepare_cached("SELECT entries FROM sessions WHERE id = ?1")?;
+            let mut query = connection.prepare_cached(LENGTH)?;
             query.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()
         });
         Ok(entries.await?.and_then(|entries| u64::try_from(entries).ok()))
@@ -145,18 +150,16 @@ impl Store for SqliteStore {
 
     fn read_from<'a>(&'a self, id: &'a SessionId, first: u64) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
         Box::pin(with_timeout(async move {
-            const SUMMARY: &str = concat!("SELECT ", summary_columns!(), " FROM sessions WHERE id = ?1");
-            const ENTRIES: &str =
-                "SELECT number, entry FROM entries WHERE session = ?1 AND number >= ?2 ORDER BY number";
+            const SUMMARY: &str = concat!("SELECT ", summary_columns!(log_length!()), " FROM sessions WHERE id = ?1");
+            const LOG: &str = "SELECT length, entries FROM logs WHERE session = ?1 AND length > ?2 ORDER BY length";
             let wanted = id.clone();
             let found = self.readers.read(move |connection| {
                 // One transaction, so that summary and entries are consistent. It ends when it is dropped.
                 let transaction = connection.unchecked_transaction()?;
                 let summary = transaction.query_row(SUMMARY, [wanted.as_str()], summary_row).optional()?;
-                let mut query = transaction.prepare_cached(ENTRIES)?;
-                let from = (wanted.as_str(), to_i64(first));
-                let entries = query.query_map(from, |row| Ok((row.get(0)?, row.get(1)?)))?;
-                Ok(summary.zip(Some(entries.collect::<rusqlite::Result<Vec<_>>>()?)))
+                let mut query = transaction.prepare_cached(LOG)?;
+                let entries = entry_rows(query.query((wanted.as_str(), to_i64(first)))?, to_i64(first))?;
+                Ok(summary.map(|summary| (summary, entries)))
             });
             match found.await? {
                 Some((summary, entries)) => stored_session(summary, first, entries),
@@ -192,7 +195,7 @@ impl Store for SqliteStore {
         Box::pin(with_timeout(async move {
             const LIST: &str = concat!(
                 "SELECT ",
-                summary_columns!(),
+                summary_columns!(log_length!()),
                 " FROM sessions WHERE (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR (changed_ms, id) < (?3, ?4)) \
                   ORDER BY changed_ms DESC, id DESC LIMIT ?1"
             );
@@ -259,8 +262,11 @@ impl Store for SqliteStore {
 
     fn list_unchanged_since(&self, moment_ms: u64) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(with_timeout(async move {
-            const LIST: &str =
-                concat!("SELECT ", summary_columns!(), " FROM sessions WHERE changed_ms < ?1 ORDER BY changed_ms, id");
+            const LIST: &str = concat!(
+                "SELECT ",
+                summary_columns!(log_length!()),
+                " FROM sessions WHERE changed_ms < ?1 ORDER BY changed_ms, id"
+            );
             let rows = self.readers.read(move |connection| {
                 let mut query = connection.prepare_cached(LIST)?;
                 query.query_map([to_i64(moment_ms)], summary_row)?.collect::<rusqlite::Result<Vec<_>>>()
@@ -332,11 +338,15 @@ impl Claim for SqliteClaim {
         Box::pin(with_timeout(async move {
             check_entries(entries)?;
             let id = self.id.clone();
-            let change = Change::Append { id, first: self.next, entries: entries.to_vec(), state, now_ms };
+            let length = self.next + entries.len() as u64;
+            let is_listed = self.listed.is_some_and(|listed| listed.is_enough_for(state, now_ms));
+            let update = (!is_listed || entries.is_empty()).then_some(SessionUpdate { state, now_ms });
+            let change = Change::Append { id, first: self.next, length, lines: entries.join("\n"), update };
             if !self.writer.writer.write(change).await? {
                 return Err(StoreError::Conflict { id: self.id.clone(), expected: self.next });
             }
-            self.next += entries.len() as u64;
+            self.next = length;
+            self.listed = update.or(self.listed);
             Ok(())
         }))
     }
@@ -372,10 +382,6 @@ impl SyncedWriter {
         *synced = commits;
         Ok(())
     }
-}
-
-fn summary_row(row: &Row<'_>) -> rusqlite::Result<SummaryRow> {
-    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?))
 }
 
 /// Returns the error of a blocking operation that panicked or was cancelled because the program ends.

@@ -2,6 +2,7 @@
 
 use super::attachment;
 use super::file::SqliteFile;
+use super::row::log_length;
 use crate::store::error::StoreError;
 use crate::store::id::SessionId;
 use crate::store::row::to_i64;
@@ -46,7 +47,7 @@ fn replace_in(
     const WORK: &str = "SELECT count(*) FROM work WHERE session = ?1 AND state <> 'parked'";
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let id = session.as_str();
-    let length = "SELECT entries FROM sessions WHERE id = ?1";
+    let length = concat!("SELECT ", log_length!(), " FROM sessions WHERE id = ?1");
     let length: Option<i64> = transaction.query_row(length, [id], |row| row.get(0)).optional()?;
     match length {
         None => return Ok(Replaced::Missing),
@@ -56,15 +57,15 @@ fn replace_in(
     if transaction.query_row(WORK, [id], |row| row.get::<_, i64>(0))? > 0 {
         return Ok(Replaced::HasWork);
     }
-    for statement in ["DELETE FROM entries WHERE session = ?1", "DELETE FROM work WHERE session = ?1"] {
+    for statement in ["DELETE FROM logs WHERE session = ?1", "DELETE FROM work WHERE session = ?1"] {
         transaction.execute(statement, [id])?;
     }
     attachment::remove(&transaction, session)?;
     let update = "UPDATE sessions SET title = ?2, entries = ?3 WHERE id = ?1";
     transaction.execute(update, (id, REDACTED, to_i64(entries.len() as u64)))?;
-    let mut insert = transaction.prepare("INSERT INTO entries (session, number, entry) VALUES (?1, ?2, ?3)")?;
-    for (number, entry) in (0_i64..).zip(entries) {
-        insert.execute((id, number, entry))?;
+    let mut insert = transaction.prepare("INSERT INTO logs (session, length, entries) VALUES (?1, ?2, ?3)")?;
+    for (length, entry) in (1_i64..).zip(entries) {
+        insert.execute((id, length, entry))?;
     }
     drop(insert);
     transaction.commit()?;

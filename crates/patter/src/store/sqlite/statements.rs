@@ -1,21 +1,19 @@
 //! The statements of the thread that writes. They are prepared once, because looking them up costs as much as small ones do.
 
 use super::attachment;
-use super::writer::{Change, IsMade};
+use super::writer::{Change, IsMade, SessionUpdate};
 use crate::store::id::SessionId;
 use crate::store::row::to_i64;
-use crate::store::session::SessionState;
 use rusqlite::{Connection, Statement, params};
 
 const CREATE: &str = "INSERT INTO sessions (id, agent, title, created_ms, changed_ms, entries, state, forked_from) \
                       VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
-const UPDATE: &str = "UPDATE sessions SET entries = ?1, state = ?2, changed_ms = ?3 WHERE id = ?4 AND entries = ?5";
-/// Sessions are listed by the time of their last change, so a new time moves an entry of that index. That is not worth it for
-/// every step of a run.
-const UPDATE_LENGTH: &str =
-    "UPDATE sessions SET entries = ?1 WHERE id = ?4 AND entries = ?5 AND state = ?2 AND changed_ms > ?3 - 1000";
-const INSERT: &str = "INSERT INTO entries (session, number, entry) VALUES (?1, ?2, ?3)";
-const REMOVE_ENTRIES: &str = "DELETE FROM entries WHERE session = ?1";
+const UPDATE: &str = "UPDATE sessions SET entries = ?1, state = ?2, changed_ms = ?3 WHERE id = ?4 AND entries <= ?5 \
+                      AND ?5 = coalesce((SELECT max(length) FROM logs WHERE session = ?4), 0)";
+const INSERT: &str = "INSERT INTO logs (session, length, entries) VALUES (?1, ?2, ?3)";
+const APPEND: &str = "INSERT INTO logs (session, length, entries) SELECT ?1, ?2, ?3 \
+                      WHERE ?4 = (SELECT max(length) FROM logs WHERE session = ?1)";
+const REMOVE_LOG: &str = "DELETE FROM logs WHERE session = ?1";
 const REMOVE: &str = "DELETE FROM sessions WHERE id = ?1";
 
 /// Prepared statements.
@@ -24,9 +22,9 @@ pub(super) struct Statements<'c> {
     pub(super) commit: Statement<'c>,
     create: Statement<'c>,
     update: Statement<'c>,
-    update_length: Statement<'c>,
     insert: Statement<'c>,
-    remove_entries: Statement<'c>,
+    append: Statement<'c>,
+    remove_log: Statement<'c>,
     remove: Statement<'c>,
     /// For what is rare.
     connection: &'c Connection,
@@ -41,9 +39,9 @@ impl<'c> Statements<'c> {
             commit: connection.prepare("COMMIT")?,
             create: connection.prepare(CREATE)?,
             update: connection.prepare(UPDATE)?,
-            update_length: connection.prepare(UPDATE_LENGTH)?,
             insert: connection.prepare(INSERT)?,
-            remove_entries: connection.prepare(REMOVE_ENTRIES)?,
+            append: connection.prepare(APPEND)?,
+            remove_log: connection.prepare(REMOVE_LOG)?,
             remove: connection.prepare(REMOVE)?,
             connection,
         })
@@ -57,35 +55,38 @@ impl<'c> Statements<'c> {
                 let from = new.forked_from.as_ref().map(SessionId::as_str);
                 let state = new.state.as_str();
                 let values = params![new.id.as_str(), new.agent(), new.title(), to_i64(*now_ms), length, state, from];
-                if self.create.execute(values)? != 1 || !self.insert_entries(&new.id, 0, &new.entries)? {
+                if self.create.execute(values)? != 1 {
                     return Ok(false);
+                }
+                if !new.entries.is_empty() {
+                    self.insert.execute(params![new.id.as_str(), length, new.entries.join("\n")])?;
                 }
                 for (sha256, content) in new.attachments.iter() {
                     attachment::insert(self.connection, &new.id, sha256, content)?;
                 }
                 Ok(true)
             }
-            Change::Append { id, first, entries, state, now_ms } => {
-                let length = to_i64(first + entries.len() as u64);
-                let values = params![length, state.as_str(), to_i64(*now_ms), id.as_str(), to_i64(*first)];
-                let is_running = *state == SessionState::Running;
-                let is_updated =
-                    (is_running && self.update_length.execute(values)? == 1) || self.update.execute(values)? == 1;
-                Ok(is_updated && self.insert_entries(id, *first, entries)?)
+            Change::Append { id, first, length, lines, update } => {
+                let first = to_i64(*first);
+                let length = to_i64(*length);
+                let Some(SessionUpdate { state, now_ms }) = update else {
+                    return Ok(self.append.execute(params![id.as_str(), length, lines, first])? == 1);
+                };
+                let values = params![length, state.as_str(), to_i64(*now_ms), id.as_str(), first];
+                if self.update.execute(values)? != 1 {
+                    return Ok(false);
+                }
+                if length > first {
+                    self.insert.execute(params![id.as_str(), length, lines])?;
+                }
+                Ok(true)
             }
             Change::Attach { id, sha256, content } => attachment::insert(self.connection, id, sha256, content),
             Change::Remove { id } => {
                 attachment::remove(self.connection, id)?;
-                self.remove_entries.execute([id.as_str()])?;
+                self.remove_log.execute([id.as_str()])?;
                 Ok(self.remove.execute([id.as_str()])? == 1)
             }
         }
-    }
-
-    fn insert_entries(&mut self, id: &SessionId, first: u64, entries: &[String]) -> rusqlite::Result<IsMade> {
-        for (number, entry) in (first..).zip(entries) {
-            self.insert.execute(params![id.as_str(), to_i64(number), entry])?;
-        }
-        Ok(true)
     }
 }

@@ -23,6 +23,8 @@ const MANY_COMMITS: u64 = 1000;
 /// Lets the write-ahead log grow longer before it is moved into the file. Pages that change again and again are moved less often
 /// then, but whoever opens the file after this process was killed has to read a log of up to 16 MiB.
 const LONG_LOG: &str = "PRAGMA wal_autocheckpoint = 4000";
+/// How old the time of the last change of a session may be while a run is under way.
+const LIST_DELAY_MS: u64 = 1000;
 /// SQLite's code for a row that exists already.
 const CONSTRAINT: i32 = 19;
 
@@ -30,17 +32,33 @@ const CONSTRAINT: i32 = 19;
 pub(super) enum Change {
     /// Creates a session with its first entries.
     Create { new: NewSession, now_ms: u64 },
-    /// Appends entries to the log of a session, which has `first` entries.
-    Append { id: SessionId, first: u64, entries: Vec<String>, state: SessionState, now_ms: u64 },
+    /// Appends lines to the log of a session, which has `first` entries and gets `length`.
+    Append { id: SessionId, first: u64, length: u64, lines: String, update: Option<SessionUpdate> },
     /// Adds the content of an attachment to a session.
     Attach { id: SessionId, sha256: String, content: Arc<[u8]> },
     /// Deletes a session.
     Remove { id: SessionId },
 }
 
+/// What an append changes in the list of sessions.
+#[derive(Clone, Copy)]
+pub(super) struct SessionUpdate {
+    pub(super) state: SessionState,
+    pub(super) now_ms: u64,
+}
+
 /// Whether a change was made. If not, the session to create exists, or that to change does not or has a log of another
 /// length.
 pub(super) type IsMade = bool;
+
+impl SessionUpdate {
+    /// Returns whether the list is up to date enough after this one. Sessions are listed by the time of their last change, so a
+    /// new time moves a row, and that is not worth it for every step of a run.
+    pub(super) fn is_enough_for(self, state: SessionState, now_ms: u64) -> bool {
+        let is_running = state == SessionState::Running && self.state == SessionState::Running;
+        is_running && now_ms.abs_diff(self.now_ms) < LIST_DELAY_MS
+    }
+}
 
 /// The thread, as others see it. It ends after this has been dropped.
 pub(super) struct Writer {
@@ -182,8 +200,8 @@ impl<'c> WriterThread<'c> {
         let Some((id, length)) = log.filter(|_| !self.parts.is_checked(changed)) else { return Ok(()) };
         // SQLite changes the file itself only now and then, so there is time for a closer look: a new connection reads what
         // is on the disk.
-        match find_last_entry(&self.file, id) {
-            Ok(found) if found == (Some(to_i64(length)), to_i64(length)) => self.parts.set_checked(changed),
+        match find_length(&self.file, id) {
+            Ok(found) if found == to_i64(length) => self.parts.set_checked(changed),
             Ok(_) => return Err(self.file.replaced()),
             Err(error) if matches!(code(&error), Some(1 | 11 | 26)) => return Err(self.file.replaced()),
             // It cannot be read right now: look again after the next commit.
@@ -205,15 +223,14 @@ impl Change {
     fn log(&self) -> Option<(&SessionId, u64)> {
         match self {
             Change::Create { new, .. } => Some((&new.id, new.entries.len() as u64)),
-            Change::Append { id, first, entries, .. } => Some((id, first + entries.len() as u64)),
+            Change::Append { id, length, .. } => Some((id, *length)),
             Change::Attach { .. } | Change::Remove { .. } => None,
         }
     }
 }
 
-/// Reads how many entries a session has, and the number after that of the last one, with a new connection.
-fn find_last_entry(file: &SqliteFile, id: &SessionId) -> rusqlite::Result<(Option<i64>, i64)> {
-    const LAST: &str = "SELECT (SELECT entries FROM sessions WHERE id = ?1), \
-                        (SELECT coalesce(max(number) + 1, 0) FROM entries WHERE session = ?1)";
-    file.connect()?.query_row(LAST, [id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+/// Reads the length of the log of a session with a new connection.
+fn find_length(file: &SqliteFile, id: &SessionId) -> rusqlite::Result<i64> {
+    const LENGTH: &str = "SELECT coalesce((SELECT max(length) FROM logs WHERE session = ?1), 0)";
+    file.connect()?.query_row(LENGTH, [id.as_str()], |row| row.get(0))
 }

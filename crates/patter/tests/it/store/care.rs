@@ -68,7 +68,11 @@ async fn compacting_removes_attachments_of_sessions_that_are_gone() {
     let store = database.open().await;
     fill(&*store).await;
     // As a version that knows no attachments does it.
-    database.execute("PRAGMA foreign_keys = OFF; DELETE FROM entries WHERE session = 'old'; DELETE FROM sessions WHERE id = 'old'").await;
+    database
+        .execute(
+            "PRAGMA foreign_keys = OFF; DELETE FROM logs WHERE session = 'old'; DELETE FROM sessions WHERE id = 'old'",
+        )
+        .await;
     assert_eq!(store.attachments(&id("old")).await.unwrap().len(), 1);
     store.compact().await.unwrap();
     assert_eq!(store.attachments(&id("old")).await.unwrap().len(), 0);

@@ -40,6 +40,7 @@ pub(super) use suite;
 suite! {
     entries_are_ordered_and_visible_to_others,
     metadata_is_stored,
+    steps_of_a_run_are_visible_at_once,
     append_is_atomic,
     claim_is_exclusive_until_released,
     missing_session_is_reported,
@@ -99,18 +100,40 @@ async fn metadata_is_stored(test_store: &TestStore) {
     assert_eq!(store.list(9).await.unwrap(), [ended]);
 }
 
+async fn steps_of_a_run_are_visible_at_once(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let other = test_store.open().await;
+    let new = new("a").with_entries(texts(["1", "2"]), SessionState::Running);
+    let mut claim = store.create(new, 1).await.unwrap();
+    // All within a second.
+    for (at, step) in [(2, texts(["3"])), (3, texts(["4", "5", "6"])), (4, texts(["7"]))] {
+        claim.append(&step, SessionState::Running, at).await.unwrap();
+        let length = claim.entries();
+        assert_eq!(other.list(9).await.unwrap().first().unwrap().entries, length);
+        for first in 0..length + 2 {
+            let stored = other.read_from(&id("a"), first).await.unwrap();
+            let expected: Vec<_> = (first..length).map(|number| (number + 1).to_string()).collect();
+            assert_eq!((stored.entries, stored.summary.entries), (expected, length));
+        }
+    }
+    // As if the program was killed.
+    drop(claim);
+    let claim = other.claim(&id("a")).await.unwrap();
+    assert_eq!(claim.entries(), 7);
+}
+
 async fn append_is_atomic(test_store: &TestStore) {
     let store = test_store.open().await;
     let mut claim = store.create(new("a"), 1).await.unwrap();
     append(&mut claim, &texts(["1"])).await;
     let before = store.read(&id("a")).await.unwrap();
     let error = claim.append(&texts(["2", "3\0", "4"]), SessionState::Running, 9).await.unwrap_err();
-    assert_eq!(error.to_string(), "entry 1 is not valid JSON: it contains a NUL character");
+    assert_eq!(error.to_string(), "entry 1 is not JSON on one line: it contains a line break or a NUL character");
     // The last of three numbers is taken, so that the statement fails halfway.
-    test_store.execute("INSERT INTO TABLE.entries VALUES ('a', 3, 'theirs')").await;
+    test_store.insert_entry("a", 3, "theirs").await;
     let error = claim.append(&texts(["2", "3", "4"]), SessionState::Running, 9).await.unwrap_err();
     assert_eq!(error, StoreError::Conflict { id: id("a"), expected: 1 });
-    test_store.execute("DELETE FROM TABLE.entries WHERE entry = 'theirs'").await;
+    test_store.remove_entry("a", 3).await;
     assert_eq!(store.read(&id("a")).await.unwrap(), before);
     // The claim still works.
     append(&mut claim, &texts(["2"])).await;
@@ -319,9 +342,9 @@ async fn any_text_round_trips(test_store: &TestStore) {
     let mut claim = store.create(NewSession::new(id("a"), "gre\0eter", &title), 1).await.unwrap();
     let entries = texts([
         "",
-        " {\"b\":1, \"a\":  1.0e5, \"a\":2}\n",
+        " {\"b\":1, \"a\":  1.0e5, \"a\":2}\t",
         r#"{"nul":"\u0000","lone":"\ud800"}"#,
-        "日本語 \u{1F600} \u{FEFF}\u{2028}\r\n\t\u{1}",
+        "日本語 \u{1F600} \u{FEFF}\u{2028}\r\t\u{1}",
         "'; DROP TABLE entries; --",
         "\\x00 {a,b} NULL",
         &"long é ".repeat(1_500_000),
@@ -349,14 +372,14 @@ async fn long_log_is_read_completely(test_store: &TestStore) {
 
 async fn another_writer_is_detected(test_store: &TestStore) {
     let store = test_store.open().await;
-    for (name, theirs) in [
-        ("a", "INSERT INTO TABLE.entries VALUES ('a', 1, 'theirs')"),
-        ("b", "UPDATE TABLE.sessions SET entries = 2 WHERE id = 'b'"),
-    ] {
+    for (name, state) in [("a", SessionState::Idle), ("b", SessionState::Idle), ("c", SessionState::Running)] {
         let mut claim = store.create(new(name), 1).await.unwrap();
-        append(&mut claim, &texts(["1"])).await;
-        test_store.execute(theirs).await;
-        let error = claim.append(&texts(["2"]), SessionState::Idle, 3).await.unwrap_err();
+        claim.append(&texts(["1"]), state, 1).await.unwrap();
+        match name {
+            "b" => test_store.execute("UPDATE TABLE.sessions SET entries = 2 WHERE id = 'b'").await,
+            name => test_store.insert_entry(name, 1, "theirs").await,
+        }
+        let error = claim.append(&texts(["2"]), state, 3).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("session `{name}` was changed by another writer: entry 1 was expected to be the next")
@@ -368,22 +391,20 @@ async fn another_writer_is_detected(test_store: &TestStore) {
 
 async fn damaged_log_is_reported(test_store: &TestStore) {
     let store = test_store.open().await;
-    for (name, damage, expected) in [
-        (
-            "a",
-            "DELETE FROM TABLE.entries WHERE session = 'a' AND number = 1",
-            "the log of session `a` is damaged: entry 1 is missing",
-        ),
-        (
-            "b",
-            "DELETE FROM TABLE.entries WHERE session = 'b' AND number = 2",
-            "the log of session `b` is damaged: entry 2 is missing",
-        ),
-        ("c", "UPDATE TABLE.sessions SET state = 'odd' WHERE id = 'c'", "the record of session `c` is damaged"),
+    for (name, expected) in [
+        ("a", "the log of session `a` is damaged: entry 1 is missing"),
+        ("b", "the log of session `b` is damaged: entry 2 is missing"),
+        ("c", "the record of session `c` is damaged"),
     ] {
         let mut claim = store.create(new(name), 1).await.unwrap();
-        append(&mut claim, &texts(["1", "2", "3"])).await;
-        test_store.execute(damage).await;
+        for entry in ["1", "2", "3"] {
+            append(&mut claim, &texts([entry])).await;
+        }
+        match name {
+            "a" => test_store.remove_entry(name, 1).await,
+            "b" => test_store.remove_entry(name, 2).await,
+            _ => test_store.execute("UPDATE TABLE.sessions SET state = 'odd' WHERE id = 'c'").await,
+        }
         let error = store.read(&id(name)).await.unwrap_err();
         assert_eq!(error.to_string(), format!("the session store failed: {expected}"));
     }

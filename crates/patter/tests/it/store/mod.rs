@@ -60,14 +60,33 @@ impl TestStore {
         store::open(&self.location).await.unwrap()
     }
 
-    /// Executes a statement behind the back of the store. The tables are `TABLE.sessions` and `TABLE.entries`.
+    /// Adds an entry to the log of a session behind the back of the store.
+    async fn insert_entry(&self, session: &str, number: u64, entry: &str) {
+        let number = number + self.is_sqlite() as u64;
+        self.execute(&format!("INSERT INTO TABLE.entries VALUES ('{session}', {number}, '{entry}')")).await;
+    }
+
+    /// Removes an entry from the log of a session behind the back of the store. In SQLite it must have been appended alone.
+    async fn remove_entry(&self, session: &str, number: u64) {
+        let is_entry = match self.is_sqlite() {
+            true => format!("length = {}", number + 1),
+            false => format!("number = {number}"),
+        };
+        self.execute(&format!("DELETE FROM TABLE.entries WHERE session = '{session}' AND {is_entry}")).await;
+    }
+
+    fn is_sqlite(&self) -> bool {
+        matches!(self.location, StoreLocation::Sqlite(_))
+    }
+
+    /// Executes a statement behind the back of the store. `TABLE.entries` is the table of logs.
     ///
     /// Connections of a dropped store close in the background, so a statement that needs the file for itself waits.
     async fn execute(&self, statement: &str) {
         match &self.location {
             StoreLocation::Sqlite(path) => {
                 let connection = rusqlite::Connection::open(path).unwrap();
-                let statement = statement.replace("TABLE.", "");
+                let statement = statement.replace("TABLE.entries", "logs").replace("TABLE.", "");
                 let deadline = Instant::now() + Duration::from_secs(10);
                 while let Err(error) = connection.execute_batch(&statement) {
                     let locked = error.to_string().contains("database is locked");

@@ -37,7 +37,7 @@ struct Session {
 
 fn operation() -> impl Strategy<Value = Operation> {
     let name = || prop::sample::select(vec!["a", "ab", "b"]);
-    let entries = prop::collection::vec(any::<String>().prop_map(|text| text.replace('\0', "")), 0..4);
+    let entries = prop::collection::vec(any::<String>().prop_map(|text| text.replace(['\0', '\n'], "")), 0..4);
     let state = prop::sample::select(vec![SessionState::Idle, SessionState::Running]);
     prop_oneof![
         4 => name().prop_map(Operation::Create),

@@ -103,14 +103,25 @@ async fn newer_store_is_not_touched() {
 #[tokio::test]
 async fn an_older_store_is_copied_and_brought_up_to_date() {
     let test_store = TestStore::sqlite();
-    append(&mut test_store.open().await.create(new("a"), 1).await.unwrap(), &texts(["1"])).await;
-    test_store.execute("DROP TABLE work; DROP TABLE workers; PRAGMA user_version = 1").await;
+    append(&mut test_store.open().await.create(new("a"), 1).await.unwrap(), &texts(["1", "2"])).await;
+    let older = "
+        CREATE TABLE entries (
+            session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+            number INTEGER NOT NULL,
+            entry TEXT NOT NULL,
+            PRIMARY KEY (session, number)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO entries VALUES ('a', 1, '2'), ('a', 0, '1');
+        DROP TABLE logs; DROP TABLE work; DROP TABLE workers; PRAGMA user_version = 1;
+    ";
+    test_store.execute(older).await;
     let copy = file_path(&test_store).with_extension("db.version-1");
     assert!(!copy.exists());
     for _ in 0..2 {
         let store = test_store.open().await;
-        assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1"]);
+        assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1", "2"]);
         assert!(store.queue().unwrap().workers().await.unwrap().is_empty());
+        assert_eq!(store.claim(&id("a")).await.unwrap().entries(), 2);
     }
     let copied = rusqlite::Connection::open(copy).unwrap();
     assert_eq!(copied.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
