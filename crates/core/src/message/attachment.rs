@@ -246,8 +246,8 @@ impl AttachmentContents {
 
     /// Returns the contents of the attachments of a conversation, as far as they are among these.
     #[must_use]
-    pub fn of_messages<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> Self {
-        let attachments = messages.into_iter().flat_map(Message::attachments);
+    pub fn of_messages(&self, conversation: &Conversation) -> Self {
+        let attachments = attachments(conversation).into_iter();
         let found = attachments.filter_map(|one| Some((one.sha256.clone(), self.shared(&one.sha256)?)));
         Self { by_hash: found.collect() }
     }
@@ -283,7 +283,7 @@ impl<'de> Deserialize<'de> for AttachmentContents {
 /// Returns the attachments of a conversation, each content once.
 pub fn attachments(conversation: &Conversation) -> Vec<&Attachment> {
     let mut found: Vec<&Attachment> = Vec::new();
-    for attachment in conversation.iter().flat_map(Message::attachments) {
+    for attachment in conversation.attached().into_iter().flat_map(Message::attachments) {
         if !found.iter().any(|other| other.sha256 == attachment.sha256) {
             found.push(attachment);
         }

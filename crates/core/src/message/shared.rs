@@ -49,6 +49,8 @@ struct Index {
     calls: HashMap<Box<str>, usize>,
     /// The compactions, in order.
     compactions: Vec<usize>,
+    /// The messages with attachments, in order.
+    attached: Vec<usize>,
 }
 
 /// The sum of a number of each of the first messages.
@@ -133,6 +135,11 @@ impl Conversation {
         let index = self.shared.lock_index();
         let before = index.compactions.partition_point(|compaction| *compaction < self.len);
         index.compactions.get(before.checked_sub(1)?).copied()
+    }
+
+    /// Returns the messages that have attachments.
+    pub(super) fn attached(&self) -> Vec<&Message> {
+        self.shared.lock_index().attached.iter().filter_map(|index| self.get(*index)).collect()
     }
 
     /// Returns what is kept of the messages that were sent last, by this copy or another one. It is locked meanwhile.
@@ -242,6 +249,9 @@ impl Shared {
                 }
                 if matches!(message, Message::Compacted { .. }) {
                     known.compactions.push(index);
+                }
+                if !message.attachments().is_empty() {
+                    known.attached.push(index);
                 }
                 slot.set(message).err()
             }

@@ -97,8 +97,8 @@ fn contents_are_kept_once_and_checked() {
     assert_eq!(format!("{contents:?}"), format!("{{{:?}: 4}}", one.sha256), "contents are not shown");
     assert!(!contents.insert(&one.sha256, b"different"[..].into()));
     assert_eq!(contents.get(&one), Some(&b"same"[..]));
-    assert!(contents.of_messages(&[Message::user("Hi")]).is_empty());
-    assert_eq!(contents.of_messages(&[message("Hi", vec![other])]), contents);
+    assert!(contents.of_messages(&vec![Message::user("Hi")].into()).is_empty());
+    assert_eq!(contents.of_messages(&vec![message("Hi", vec![other])].into()), contents);
 }
 
 #[test]

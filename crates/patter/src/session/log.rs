@@ -10,7 +10,7 @@ use patter_core::message::attachment::{AttachmentContents, attachments};
 use patter_core::message::conversation::Conversation;
 use patter_core::run::Run;
 use patter_core::session::{Log, LogEntry};
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -19,20 +19,26 @@ use tokio_util::sync::CancellationToken;
 /// fails, nothing more is added.
 #[derive(Default)]
 pub(super) struct SessionLog {
-    entries: Arc<Mutex<Entries>>,
+    id: Option<SessionId>,
+    shared: Arc<SharedLog>,
     recorder: Mutex<Option<Recorder>>,
     /// Why the recording is incomplete.
     recording_error: Mutex<Option<JournalError>>,
+}
+
+/// The part of a log that the tasks which save it need.
+#[derive(Default)]
+struct SharedLog {
+    entries: Mutex<Entries>,
     /// Locked while entries are added, so that they have the same order in memory and in the store.
-    saved: Arc<tokio::sync::Mutex<SavedLog>>,
-    id: Option<SessionId>,
+    saved: tokio::sync::Mutex<SavedLog>,
     /// What a new session is listed as.
     description: Mutex<Description>,
-    failure: Arc<Mutex<SaveFailure>>,
+    failure: Mutex<SaveFailure>,
     /// Cancelled when the claim of the session is lost.
-    lost: Arc<watch::Sender<Option<CancellationToken>>>,
+    lost: watch::Sender<Option<CancellationToken>>,
     /// The contents of attachments that are in memory.
-    contents: Arc<Mutex<AttachmentContents>>,
+    contents: Mutex<AttachmentContents>,
     /// The stored sessions that have the others.
     sources: Vec<StoredContents>,
 }
@@ -95,41 +101,53 @@ struct SaveFailure {
 impl SessionLog {
     /// Returns an empty log, of a session that is created in a store with its first entries.
     pub(super) fn new(session: Option<UnsavedSession>) -> Self {
+        Self::with_contents(session, AttachmentContents::default(), Vec::new())
+    }
+
+    /// Returns an empty log that has the contents of attachments of this one.
+    pub(super) fn fork(&self, session: Option<UnsavedSession>) -> Self {
+        Self::with_contents(session, lock(&self.shared.contents).clone(), self.shared.sources.clone())
+    }
+
+    fn with_contents(
+        session: Option<UnsavedSession>,
+        contents: AttachmentContents,
+        sources: Vec<StoredContents>,
+    ) -> Self {
         let id = session.as_ref().map(|session| session.id.clone());
-        let saved = session.map_or(SavedLog::None, SavedLog::New);
-        let entries = Arc::new(Mutex::new(Entries { is_saved: id.is_some(), ..Entries::default() }));
-        Self { id, entries, saved: Arc::new(tokio::sync::Mutex::new(saved)), ..Self::default() }
+        let saved = tokio::sync::Mutex::new(session.map_or(SavedLog::None, SavedLog::New));
+        let entries = Mutex::new(Entries { is_saved: id.is_some(), ..Entries::default() });
+        let shared = Arc::new(SharedLog { entries, saved, sources, ..SharedLog::default() });
+        let log = Self { id, shared, ..Self::default() };
+        log.add_contents(&contents);
+        log
     }
 
     /// Returns the log of a stored session.
     pub(super) fn continued(log: Log, claim: Box<dyn Claim>, store: Arc<dyn Store>) -> Self {
-        let entries = Arc::new(Mutex::new(Entries { log, is_saved: true, ..Entries::default() }));
         let session = claim.id().clone();
         let id = Some(session.clone());
-        let lost = Arc::new(watch::Sender::new(claim.lost()));
-        let saved = Arc::new(tokio::sync::Mutex::new(SavedLog::Claimed(claim)));
-        Self { entries, id, saved, lost, sources: vec![StoredContents { store, session }], ..Self::default() }
-    }
-
-    /// Takes over the contents of attachments of another session.
-    #[must_use]
-    pub(super) fn with_contents_of(mut self, other: &Self) -> Self {
-        self.sources.clone_from(&other.sources);
-        self.add_contents(&lock(&other.contents).clone());
-        self
+        let shared = SharedLog {
+            entries: Mutex::new(Entries { log, is_saved: true, ..Entries::default() }),
+            lost: watch::Sender::new(claim.lost()),
+            saved: tokio::sync::Mutex::new(SavedLog::Claimed(claim)),
+            sources: vec![StoredContents { store, session }],
+            ..SharedLog::default()
+        };
+        Self { id, shared: Arc::new(shared), ..Self::default() }
     }
 
     /// Adds contents of attachments. Those that messages name are saved together with the messages.
     pub(super) fn add_contents(&self, contents: &AttachmentContents) {
         if !contents.is_empty() {
-            lock(&self.contents).extend(contents);
-            lock(&self.entries).unsaved_contents.extend(contents);
+            lock(&self.shared.contents).extend(contents);
+            lock(&self.shared.entries).unsaved_contents.extend(contents);
         }
     }
 
     /// Calls a function with the log.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Log) -> T) -> T {
-        read(&lock(&self.entries).log)
+        read(&lock(&self.shared.entries).log)
     }
 
     pub(super) fn id(&self) -> Option<SessionId> {
@@ -137,19 +155,19 @@ impl SessionLog {
     }
 
     pub(super) fn save_error(&self) -> Option<JournalError> {
-        lock(&self.failure).error.clone()
+        lock(&self.shared.failure).error.clone()
     }
 
     /// Waits until nothing is being saved.
     pub(super) async fn wait_until_saved(&self) -> Result<(), JournalError> {
-        drop(self.saved.lock().await);
+        drop(self.shared.saved.lock().await);
         self.save_error().map_or(Ok(()), Err)
     }
 
     /// Performs a run, unless the claim of the session is lost meanwhile: then somebody else may have it soon.
     pub(super) async fn while_claimed<T>(&self, run: impl Future<Output = T>) -> Result<T, StoreError> {
         // A claim that was lost between runs may be taken again: the first append finds out.
-        self.lost.send_if_modified(|lost| {
+        self.shared.lost.send_if_modified(|lost| {
             let is_lost = lost.as_ref().is_some_and(CancellationToken::is_cancelled);
             if is_lost {
                 *lost = None;
@@ -157,7 +175,7 @@ impl SessionLog {
             is_lost
         });
         let lost = async {
-            let mut changes = self.lost.subscribe();
+            let mut changes = self.shared.lost.subscribe();
             loop {
                 let lost = changes.borrow_and_update().clone();
                 tokio::select! {
@@ -178,12 +196,12 @@ impl SessionLog {
 
     /// Returns why the session could not be created, once.
     pub(super) fn take_creation_error(&self) -> Option<StoreError> {
-        lock(&self.failure).creation.take()
+        lock(&self.shared.failure).creation.take()
     }
 
     /// Sets what a new session is listed as.
     pub(super) fn describe(&self, agent: &str, title: &str) {
-        *lock(&self.description) = Description { agent: agent.to_owned(), title: title.to_owned() };
+        *lock(&self.shared.description) = Description { agent: agent.to_owned(), title: title.to_owned() };
     }
 
     pub(super) fn set_recorder(&self, recorder: Recorder) {
@@ -195,7 +213,7 @@ impl SessionLog {
     pub(super) fn add_pending(&self, entry: LogEntry) -> Result<(), JournalError> {
         self.record(&entry);
         self.check_recording()?;
-        let mut entries = lock(&self.entries);
+        let mut entries = lock(&self.shared.entries);
         let document = entries.apply(entry)?;
         entries.pending.extend(document);
         Ok(())
@@ -211,118 +229,115 @@ impl SessionLog {
         lock(&self.recording_error).clone().map_or(Ok(()), Err)
     }
 
-    async fn save(&self, new: Vec<LogEntry>) -> Result<(), JournalError> {
-        self.check_recording()?;
-        let entries = Arc::clone(&self.entries);
-        let saved = Arc::clone(&self.saved);
-        let failure = Arc::clone(&self.failure);
-        let description = lock(&self.description).clone();
-        let known_contents = Arc::clone(&self.contents);
-        let sources = self.sources.clone();
-        let lost = Arc::clone(&self.lost);
-        if self.id.is_none() {
-            return add_entries(&entries, &failure, new).map(drop);
+    /// Adds entries in memory and to the store. They are added even if the future is dropped, or not polled for a while.
+    fn save(&self, new: Vec<LogEntry>) -> BoxFuture<'_, Result<(), JournalError>> {
+        if let Err(error) = self.check_recording() {
+            return Box::pin(ready(Err(error)));
         }
-        // In a task of its own, from before it waits for the lock: it completes even if this future is dropped or not polled
-        // for a while. The run of a called agent is not polled while its caller saves, and must not be next in line then.
-        let append = tokio::spawn(async move {
-            let mut saved = saved.lock_owned().await;
-            if let Some(error) = lock(&failure).error.clone() {
-                return Err(error);
-            }
-            // A session that cannot be created can be tried again.
-            let before = matches!(*saved, SavedLog::New(_)).then(|| lock(&entries).clone());
-            let (documents, state) = add_entries(&entries, &failure, new)?;
-            let media = std::mem::take(&mut lock(&entries).unsaved_media);
-            let mut contents = match &before {
-                // Messages from elsewhere may name attachments that are stored there.
-                Some(before) => {
-                    let conversation = lock(&entries).log.conversation().clone();
-                    match find_contents(&known_contents, &sources, &conversation).await {
-                        Ok(contents) => contents,
-                        Err(error) => {
-                            *lock(&entries) = before.clone();
-                            lock(&failure).creation = Some(error.clone());
-                            return Err(error.into());
-                        }
-                    }
-                }
-                None => lock(&entries).take_unsaved_contents(),
-            };
-            contents.extend(&media);
-            let description = if before.is_some() { description } else { Description::default() };
-            let result = saved.append(documents, contents, state, &description).await;
-            saved.watch_claim(&lost);
-            if let Err(error) = &result {
-                let mut failure = lock(&failure);
-                match before {
-                    Some(before) => {
-                        *lock(&entries) = before;
-                        failure.creation = Some(error.clone());
-                    }
-                    None => failure.error = Some(error.clone().into()),
-                }
-            }
-            Ok(result?)
-        });
-        append.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
+        if self.id.is_none() {
+            return Box::pin(ready(self.shared.add_entries(new).map(drop)));
+        }
+        // In a task of its own, from before it waits for the lock: the run of a called agent is not polled while its caller
+        // saves, and must not be next in line then.
+        let shared = Arc::clone(&self.shared);
+        let saved = tokio::spawn(async move { shared.append(new).await });
+        Box::pin(async { saved.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string()))) })
     }
 
     async fn sync_saved(&self) -> Result<(), JournalError> {
-        let saved = Arc::clone(&self.saved);
-        let failure = Arc::clone(&self.failure);
         if self.id.is_none() {
             return Ok(());
         }
         // In a task of its own, as above.
-        let sync = tokio::spawn(async move {
-            let mut saved = saved.lock_owned().await;
-            let SavedLog::Claimed(claim) = &mut *saved else { return Ok(()) };
-            let result = claim.sync().await.map_err(JournalError::from);
-            if let Err(error) = &result {
-                lock(&failure).error = Some(error.clone());
-            }
-            result
-        });
-        sync.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
+        let shared = Arc::clone(&self.shared);
+        let synced = tokio::spawn(async move { shared.sync().await });
+        synced.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
     }
 }
 
-/// Returns the contents of the attachments of messages, as far as they are known.
-async fn find_contents(
-    known: &Mutex<AttachmentContents>,
-    sources: &[StoredContents],
-    messages: &Conversation,
-) -> Result<AttachmentContents, StoreError> {
-    let mut found = lock(known).of_messages(messages);
-    for attachment in attachments(messages) {
-        for StoredContents { store, session } in sources {
-            if found.get(attachment).is_some() {
-                break;
-            }
-            if let Some(content) = store.attachment(session, &attachment.sha256).await? {
-                found.insert(&attachment.sha256, content.into());
+impl SharedLog {
+    /// Adds entries to the log in memory. Returns what is saved of them, and the state of the session.
+    fn add_entries(&self, new: Vec<LogEntry>) -> Result<(Vec<String>, SessionState), JournalError> {
+        let mut entries = lock(&self.entries);
+        let documents = entries.add(new).inspect_err(|error| lock(&self.failure).error = Some(error.clone()))?;
+        let state = match entries.log.open_run() {
+            None => SessionState::Idle,
+            Some(_) if entries.log.is_waiting() => SessionState::Waiting,
+            Some(_) => SessionState::Running,
+        };
+        Ok((documents, state))
+    }
+
+    /// Adds entries in memory and to the store.
+    async fn append(&self, new: Vec<LogEntry>) -> Result<(), JournalError> {
+        let mut saved = self.saved.lock().await;
+        if let Some(error) = lock(&self.failure).error.clone() {
+            return Err(error);
+        }
+        if matches!(*saved, SavedLog::New(_)) {
+            return Ok(self.create(&mut saved, new).await?);
+        }
+        let (documents, state) = self.add_entries(new)?;
+        let contents = lock(&self.entries).take_unsaved_contents();
+        let result = saved.append(documents, contents, state).await;
+        saved.watch_claim(&self.lost);
+        result.map_err(|error| self.fail(error.into()))
+    }
+
+    /// Creates the session with its first entries. If that fails, it can be tried again.
+    async fn create(&self, saved: &mut SavedLog, new: Vec<LogEntry>) -> Result<(), JournalError> {
+        let before = lock(&self.entries).clone();
+        let (documents, state) = self.add_entries(new)?;
+        let created = self.create_with(saved, documents, state).await;
+        saved.watch_claim(&self.lost);
+        Ok(created.inspect_err(|error| {
+            *lock(&self.entries) = before;
+            lock(&self.failure).creation = Some(error.clone());
+        })?)
+    }
+
+    async fn create_with(
+        &self,
+        saved: &mut SavedLog,
+        documents: Vec<String>,
+        state: SessionState,
+    ) -> Result<(), StoreError> {
+        // Messages from elsewhere may name attachments that are stored there.
+        let conversation = lock(&self.entries).log.conversation().clone();
+        let mut contents = self.find_contents(&conversation).await?;
+        contents.extend(&std::mem::take(&mut lock(&self.entries).unsaved_media));
+        let description = lock(&self.description).clone();
+        saved.create(documents, contents, state, &description).await
+    }
+
+    /// Remembers why nothing more is saved.
+    fn fail(&self, error: JournalError) -> JournalError {
+        lock(&self.failure).error = Some(error.clone());
+        error
+    }
+
+    async fn sync(&self) -> Result<(), JournalError> {
+        let mut saved = self.saved.lock().await;
+        let SavedLog::Claimed(claim) = &mut *saved else { return Ok(()) };
+        claim.sync().await.map_err(|error| self.fail(error.into()))
+    }
+
+    /// Returns the contents of the attachments of messages, as far as they are known.
+    async fn find_contents(&self, messages: &Conversation) -> Result<AttachmentContents, StoreError> {
+        let mut found = lock(&self.contents).of_messages(messages);
+        for attachment in attachments(messages) {
+            for StoredContents { store, session } in &self.sources {
+                if found.get(attachment).is_some() {
+                    break;
+                }
+                if let Some(content) = store.attachment(session, &attachment.sha256).await? {
+                    found.insert(&attachment.sha256, content.into());
+                }
             }
         }
+        lock(&self.contents).extend(&found);
+        Ok(found)
     }
-    lock(known).extend(&found);
-    Ok(found)
-}
-
-/// Adds entries to the log in memory. Returns what is saved of them, and the state of the session.
-fn add_entries(
-    entries: &Mutex<Entries>,
-    failure: &Mutex<SaveFailure>,
-    new: Vec<LogEntry>,
-) -> Result<(Vec<String>, SessionState), JournalError> {
-    let mut entries = lock(entries);
-    let documents = entries.add(new).inspect_err(|error| lock(failure).error = Some(error.clone()))?;
-    let state = match entries.log.open_run() {
-        None => SessionState::Idle,
-        Some(_) if entries.log.is_waiting() => SessionState::Waiting,
-        Some(_) => SessionState::Running,
-    };
-    Ok((documents, state))
 }
 
 impl UnsavedSession {
@@ -344,42 +359,48 @@ impl SavedLog {
         });
     }
 
-    /// Appends entries to the session in the store, or creates it.
+    /// Appends entries to the session in the store.
     async fn append(
+        &mut self,
+        documents: Vec<String>,
+        contents: AttachmentContents,
+        state: SessionState,
+    ) -> Result<(), StoreError> {
+        let SavedLog::Claimed(claim) = self else { return Ok(()) };
+        for (sha256, content) in contents.iter() {
+            claim.attach(sha256, Arc::clone(content)).await?;
+        }
+        claim.append(&documents, state, now_ms()).await
+    }
+
+    /// Creates the session in the store with entries.
+    async fn create(
         &mut self,
         documents: Vec<String>,
         contents: AttachmentContents,
         state: SessionState,
         description: &Description,
     ) -> Result<(), StoreError> {
-        match self {
-            SavedLog::None => Ok(()),
-            SavedLog::Claimed(claim) => {
-                for (sha256, content) in contents.iter() {
-                    claim.attach(sha256, Arc::clone(content)).await?;
-                }
-                claim.append(&documents, state, now_ms()).await
-            }
-            SavedLog::New(session) => {
-                let mut new = NewSession::new(session.id.clone(), &description.agent, &description.title);
-                new.forked_from = session.forked_from.clone();
-                let new = new.with_entries(documents, state).with_attachments(contents);
-                let claim = session.store.create(new, now_ms()).await?;
-                tracing::debug!(session = %session.id, agent = description.agent, "session created");
-                *self = SavedLog::Claimed(claim);
-                Ok(())
-            }
-        }
+        let SavedLog::New(session) = self else { return Ok(()) };
+        let mut new = NewSession::new(session.id.clone(), &description.agent, &description.title);
+        new.forked_from = session.forked_from.clone();
+        let new = new.with_entries(documents, state).with_attachments(contents);
+        let claim = session.store.create(new, now_ms()).await?;
+        tracing::debug!(session = %session.id, agent = description.agent, "session created");
+        *self = SavedLog::Claimed(claim);
+        Ok(())
     }
 }
 
 impl Entries {
-    /// Returns the contents that messages name and that are not in the store yet.
+    /// Returns the contents that entries name and that are not in the store yet.
     fn take_unsaved_contents(&mut self) -> AttachmentContents {
-        match self.unsaved_contents.is_empty() {
-            true => AttachmentContents::default(),
-            false => std::mem::take(&mut self.unsaved_contents).of_messages(self.log.conversation()),
+        let mut contents = std::mem::take(&mut self.unsaved_media);
+        if !self.unsaved_contents.is_empty() {
+            let unsaved = std::mem::take(&mut self.unsaved_contents);
+            contents.extend(&unsaved.of_messages(self.log.conversation()));
         }
+        contents
     }
 
     /// Applies entries. Returns the JSON of those for the store.
@@ -413,7 +434,7 @@ impl Entries {
 
 impl Journal for SessionLog {
     fn append(&self, entries: Vec<LogEntry>) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.save(entries))
+        self.save(entries)
     }
 
     fn sync(&self) -> BoxFuture<'_, Result<(), JournalError>> {
@@ -435,7 +456,7 @@ impl Journal for SessionLog {
         messages: &'a Conversation,
     ) -> BoxFuture<'a, Result<AttachmentContents, JournalError>> {
         Box::pin(async move {
-            let found = find_contents(&self.contents, &self.sources, messages).await;
+            let found = self.shared.find_contents(messages).await;
             found.map_err(|error| JournalError::new(format!("an attachment cannot be read: {error}")))
         })
     }

@@ -21,7 +21,7 @@ use crate::tool::CancellationToken;
 use crate::trace::{SessionTracer, TraceParent, Tracer};
 use log::{SessionLog, UnsavedSession};
 use patter_core::compile::{ClientToolError, CompiledAgent};
-use patter_core::message::attachment::{AttachmentContents, UserInput};
+use patter_core::message::attachment::{AttachmentContents, UserInput, attachments};
 use patter_core::message::context::sent_messages;
 use patter_core::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use patter_core::provider::ModelRef;
@@ -246,7 +246,7 @@ impl Session {
         let model = (self.project.models())(compiled.model())?;
         let conversation = self.conversation();
         let sent = sent_messages(&conversation);
-        let attached: Vec<_> = sent.iter().flat_map(Message::attachments).chain(&input.attachments).collect();
+        let attached: Vec<_> = attachments(&sent).into_iter().chain(&input.attachments).collect();
         model.check_attachments(compiled.model(), &attached).map_err(SessionError::Attachments)?;
         self.check_step_models(&driver, &compiled, &mut HashSet::new())?;
         let mut spec = compiled.spec().clone();
@@ -402,8 +402,7 @@ impl Session {
         let messages = conversation.range(0..messages).cloned().collect();
         let forked_from = self.id();
         let from = forked_from.as_ref().map(ToString::to_string).unwrap_or_default();
-        let fork = SessionLog::new(save_to.map(|(store, id)| UnsavedSession::new(store, id, forked_from)));
-        let fork = fork.with_contents_of(&self.log);
+        let fork = self.log.fork(save_to.map(|(store, id)| UnsavedSession::new(store, id, forked_from)));
         fork.add_pending(LogEntry::Forked { from, messages })?;
         let fork = Self {
             source: self.source.clone(),

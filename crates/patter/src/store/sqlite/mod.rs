@@ -29,6 +29,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{Mutex, Notify};
 
+/// Selects the metadata of a session.
+const SUMMARY: &str = concat!("SELECT ", summary_columns!(log_length!()), " FROM sessions WHERE id = ?1");
+
 /// A session store in a SQLite file.
 ///
 /// A claim is a locked file beside it, which exists as long as the claim.
@@ -44,8 +47,8 @@ pub(super) struct SqliteStore {
 struct SqliteClaim {
     id: SessionId,
     next: u64,
-    /// What the list of sessions says, if this claim wrote it.
-    listed: Option<SessionUpdate>,
+    /// What the list of sessions says.
+    listed: SessionUpdate,
     writer: Arc<SyncedWriter>,
     _lock: LockFile,
 }
@@ -71,19 +74,19 @@ impl SqliteStore {
         .await
     }
 
-    fn claimed(&self, id: SessionId, next: u64, lock: LockFile) -> Box<dyn Claim> {
+    fn claimed(&self, id: SessionId, next: u64, listed: SessionUpdate, lock: LockFile) -> Box<dyn Claim> {
         tracing::debug!(session = %id, entries = next, "session claimed");
-        Box::new(SqliteClaim { id, next, listed: None, writer: Arc::clone(&self.writer), _lock: lock })
+        Box::new(SqliteClaim { id, next, listed, writer: Arc::clone(&self.writer), _lock: lock })
     }
 
-    async fn entries(&self, id: &SessionId) -> Result<Option<u64>, StoreError> {
-        const LENGTH: &str = concat!("SELECT ", log_length!(), " FROM sessions WHERE id = ?1");
+    /// Reads the length of the log of a session, and what the list says about it.
+    async fn find(&self, id: &SessionId) -> Result<Option<(u64, SessionUpdate)>, StoreError> {
         let id = id.clone();
-        let entries = self.readers.read(move |connection| {
-            let mut query = connection.prepare_cached(LENGTH)?;
-            query.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()
+        let row = self.readers.read(move |connection| {
+            connection.prepare_cached(SUMMARY)?.query_row([id.as_str()], summary_row).optional()
         });
-        Ok(entries.await?.and_then(|entries| u64::try_from(entries).ok()))
+        let found = summaries(row.await?.into_iter().collect())?.pop();
+        Ok(found.map(|found| (found.entries, SessionUpdate { state: found.state, now_ms: found.changed_ms })))
     }
 
     /// Waits until all changes survive a power cut, also those that were not made by the thread that writes.
@@ -96,7 +99,7 @@ impl SqliteStore {
     /// Locks a session to create it.
     async fn lock_new(&self, id: &SessionId) -> Result<LockFile, StoreError> {
         match self.file.try_lock(&self.locks, id).await {
-            Err(StoreError::Busy { .. }) if self.entries(id).await?.is_some() => {
+            Err(StoreError::Busy { .. }) if self.find(id).await?.is_some() => {
                 Err(StoreError::Exists { id: id.clone() })
             }
             Err(StoreError::Busy { .. }) => self.file.lock(&self.locks, id).await,
@@ -131,8 +134,9 @@ impl Store for SqliteStore {
             let lock = self.lock_new(&new.id).await?;
             let id = new.id.clone();
             let next = new.entries.len() as u64;
+            let listed = SessionUpdate { state: new.state, now_ms };
             match self.writer.writer.write(Change::Create { new, now_ms }).await? {
-                true => Ok(self.claimed(id, next, lock)),
+                true => Ok(self.claimed(id, next, listed, lock)),
                 false => Err(StoreError::Exists { id }),
             }
         }))
@@ -141,8 +145,8 @@ impl Store for SqliteStore {
     fn claim<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
         Box::pin(with_timeout(async move {
             let lock = self.file.lock(&self.locks, id).await?;
-            match self.entries(id).await? {
-                Some(next) => Ok(self.claimed(id.clone(), next, lock)),
+            match self.find(id).await? {
+                Some((next, listed)) => Ok(self.claimed(id.clone(), next, listed, lock)),
                 None => Err(StoreError::not_found(id)),
             }
         }))
@@ -150,7 +154,6 @@ impl Store for SqliteStore {
 
     fn read_from<'a>(&'a self, id: &'a SessionId, first: u64) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
         Box::pin(with_timeout(async move {
-            const SUMMARY: &str = concat!("SELECT ", summary_columns!(log_length!()), " FROM sessions WHERE id = ?1");
             const LOG: &str = "SELECT length, entries FROM logs WHERE session = ?1 AND length > ?2 ORDER BY length";
             let wanted = id.clone();
             let found = self.readers.read(move |connection| {
@@ -339,14 +342,14 @@ impl Claim for SqliteClaim {
             check_entries(entries)?;
             let id = self.id.clone();
             let length = self.next + entries.len() as u64;
-            let is_listed = self.listed.is_some_and(|listed| listed.is_enough_for(state, now_ms));
-            let update = (!is_listed || entries.is_empty()).then_some(SessionUpdate { state, now_ms });
+            let is_listed = self.listed.is_enough_for(state, now_ms);
+            let update = (!is_listed).then_some(SessionUpdate { state, now_ms });
             let change = Change::Append { id, first: self.next, length, lines: entries.join("\n"), update };
             if !self.writer.writer.write(change).await? {
                 return Err(StoreError::Conflict { id: self.id.clone(), expected: self.next });
             }
             self.next = length;
-            self.listed = update.or(self.listed);
+            self.listed = update.unwrap_or(self.listed);
             Ok(())
         }))
     }

@@ -4,15 +4,15 @@ use super::attachment;
 use super::writer::{Change, IsMade, SessionUpdate};
 use crate::store::id::SessionId;
 use crate::store::row::to_i64;
-use rusqlite::{Connection, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 const CREATE: &str = "INSERT INTO sessions (id, agent, title, created_ms, changed_ms, entries, state, forked_from) \
                       VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
-const UPDATE: &str = "UPDATE sessions SET entries = ?1, state = ?2, changed_ms = ?3 WHERE id = ?4 AND entries <= ?5 \
-                      AND ?5 = coalesce((SELECT max(length) FROM logs WHERE session = ?4), 0)";
+const UPDATE: &str = "UPDATE sessions SET entries = ?1, state = ?2, changed_ms = ?3 WHERE id = ?4 AND entries <= ?5";
+/// A statement that read and changed the table would need a temporary copy of what it read.
+const LENGTH: &str = "SELECT (SELECT length FROM logs WHERE session = id ORDER BY length DESC LIMIT 1) FROM sessions \
+                      WHERE id = ?1";
 const INSERT: &str = "INSERT INTO logs (session, length, entries) VALUES (?1, ?2, ?3)";
-const APPEND: &str = "INSERT INTO logs (session, length, entries) SELECT ?1, ?2, ?3 \
-                      WHERE ?4 = (SELECT max(length) FROM logs WHERE session = ?1)";
 const REMOVE_LOG: &str = "DELETE FROM logs WHERE session = ?1";
 const REMOVE: &str = "DELETE FROM sessions WHERE id = ?1";
 
@@ -22,8 +22,8 @@ pub(super) struct Statements<'c> {
     pub(super) commit: Statement<'c>,
     create: Statement<'c>,
     update: Statement<'c>,
+    length: Statement<'c>,
     insert: Statement<'c>,
-    append: Statement<'c>,
     remove_log: Statement<'c>,
     remove: Statement<'c>,
     /// For what is rare.
@@ -39,8 +39,8 @@ impl<'c> Statements<'c> {
             commit: connection.prepare("COMMIT")?,
             create: connection.prepare(CREATE)?,
             update: connection.prepare(UPDATE)?,
+            length: connection.prepare(LENGTH)?,
             insert: connection.prepare(INSERT)?,
-            append: connection.prepare(APPEND)?,
             remove_log: connection.prepare(REMOVE_LOG)?,
             remove: connection.prepare(REMOVE)?,
             connection,
@@ -69,12 +69,15 @@ impl<'c> Statements<'c> {
             Change::Append { id, first, length, lines, update } => {
                 let first = to_i64(*first);
                 let length = to_i64(*length);
-                let Some(SessionUpdate { state, now_ms }) = update else {
-                    return Ok(self.append.execute(params![id.as_str(), length, lines, first])? == 1);
-                };
-                let values = params![length, state.as_str(), to_i64(*now_ms), id.as_str(), first];
-                if self.update.execute(values)? != 1 {
+                let found = self.length.query_row([id.as_str()], |row| row.get::<_, Option<i64>>(0)).optional()?;
+                if found.map(Option::unwrap_or_default) != Some(first) {
                     return Ok(false);
+                }
+                if let Some(SessionUpdate { state, now_ms }) = update {
+                    let values = params![length, state.as_str(), to_i64(*now_ms), id.as_str(), first];
+                    if self.update.execute(values)? != 1 {
+                        return Ok(false);
+                    }
                 }
                 if length > first {
                     self.insert.execute(params![id.as_str(), length, lines])?;
