@@ -1,9 +1,14 @@
 //! The floor: the hello turn written by hand. The last line it prints is one JSON object.
 #![allow(clippy::print_stdout, reason = "the report is its output")]
 
+use mimalloc::MiMalloc;
 use patter_bench_peers::floor::Floor;
 use patter_bench_peers::harness::{Options, TurnError, measure};
 use std::sync::Arc;
+
+/// The allocator of `patter`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> Result<(), TurnError> {

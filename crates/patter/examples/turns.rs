@@ -11,6 +11,7 @@
 //! there is no server.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
+use mimalloc::MiMalloc;
 use patter::compile::CompiledAgent;
 use patter::drive::{Driver, RunEvent, now_ms};
 use patter::library::Layer;
@@ -26,6 +27,10 @@ use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The allocator of `patter`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[derive(Clone)]
 struct Options {

@@ -101,26 +101,22 @@ struct SaveFailure {
 impl SessionLog {
     /// Returns an empty log, of a session that is created in a store with its first entries.
     pub(super) fn new(session: Option<UnsavedSession>) -> Self {
-        Self::with_contents(session, AttachmentContents::default(), Vec::new())
+        Self::with_sources(session, Vec::new())
     }
 
     /// Returns an empty log that has the contents of attachments of this one.
     pub(super) fn fork(&self, session: Option<UnsavedSession>) -> Self {
-        Self::with_contents(session, lock(&self.shared.contents).clone(), self.shared.sources.clone())
+        let fork = Self::with_sources(session, self.shared.sources.clone());
+        fork.add_contents(&lock(&self.shared.contents).clone());
+        fork
     }
 
-    fn with_contents(
-        session: Option<UnsavedSession>,
-        contents: AttachmentContents,
-        sources: Vec<StoredContents>,
-    ) -> Self {
+    fn with_sources(session: Option<UnsavedSession>, sources: Vec<StoredContents>) -> Self {
         let id = session.as_ref().map(|session| session.id.clone());
         let saved = tokio::sync::Mutex::new(session.map_or(SavedLog::None, SavedLog::New));
         let entries = Mutex::new(Entries { is_saved: id.is_some(), ..Entries::default() });
         let shared = Arc::new(SharedLog { entries, saved, sources, ..SharedLog::default() });
-        let log = Self { id, shared, ..Self::default() };
-        log.add_contents(&contents);
-        log
+        Self { id, shared, ..Self::default() }
     }
 
     /// Returns the log of a stored session.
@@ -240,7 +236,9 @@ impl SessionLog {
         // In a task of its own, from before it waits for the lock: the run of a called agent is not polled while its caller
         // saves, and must not be next in line then.
         let shared = Arc::clone(&self.shared);
-        let saved = tokio::spawn(async move { shared.append(new).await });
+        // Boxed, because a task is copied several times.
+        let append: BoxFuture<'static, _> = Box::pin(async move { shared.append(new).await });
+        let saved = tokio::spawn(append);
         Box::pin(async { saved.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string()))) })
     }
 
@@ -259,7 +257,7 @@ impl SharedLog {
     /// Adds entries to the log in memory. Returns what is saved of them, and the state of the session.
     fn add_entries(&self, new: Vec<LogEntry>) -> Result<(Vec<String>, SessionState), JournalError> {
         let mut entries = lock(&self.entries);
-        let documents = entries.add(new).inspect_err(|error| lock(&self.failure).error = Some(error.clone()))?;
+        let documents = entries.add(new).map_err(|error| self.fail(error))?;
         let state = match entries.log.open_run() {
             None => SessionState::Idle,
             Some(_) if entries.log.is_waiting() => SessionState::Waiting,
@@ -275,7 +273,7 @@ impl SharedLog {
             return Err(error);
         }
         if matches!(*saved, SavedLog::New(_)) {
-            return Ok(self.create(&mut saved, new).await?);
+            return Box::pin(self.create(&mut saved, new)).await;
         }
         let (documents, state) = self.add_entries(new)?;
         let contents = lock(&self.entries).take_unsaved_contents();

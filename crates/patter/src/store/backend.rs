@@ -137,7 +137,7 @@ pub trait Claim: Send {
     /// Returns the number of entries in the log, as far as this claim knows.
     fn entries(&self) -> u64;
 
-    /// Appends entries to the log and sets the state, atomically. There may be no entries.
+    /// Appends entries, each of which is JSON on one line, to the log and sets the state, atomically. There may be no entries.
     ///
     /// Appended entries survive the end of the process; see [`Claim::sync`] for the end of the machine.
     ///
