@@ -204,6 +204,10 @@ impl RunOptions {
             (Some(file), _) => (vec![split_agent(file).0], split_agent(file).1.map(str::to_owned)),
             (None, files) => (files.iter().map(PathBuf::from).collect(), source.agent.clone()),
         };
+        if paths.is_empty() {
+            let message = format!("the session `{id}` does not say which files it was started with");
+            return Err(CommandError::failure(message).with_hint("name the file with --file"));
+        }
         if let Some(missing) = paths.iter().find(|path| !path.exists()) {
             let message = format!("the session `{id}` used `{}`, which no longer exists", missing.display());
             return Err(CommandError::failure(message).with_hint("name the file with --file"));

@@ -2,6 +2,7 @@
 
 use crate::folder::Folder;
 use crate::terminal::Terminal;
+use patter::store::{self, NewSession, SessionId, SessionState, StoreLocation};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader};
 
@@ -216,6 +217,19 @@ fn a_killed_run_is_resumed() {
     assert!(errors.contains("jobs/slow with {} was in progress when the run stopped, and is not repeated"), "{errors}");
     assert!(!errors.contains("quick"), "{errors}");
     assert_eq!(folder.read("log").lines().filter(|line| *line == "quick").count(), 1);
+}
+
+#[tokio::test]
+async fn a_session_without_files_needs_one() {
+    let folder = project();
+    let location = StoreLocation::Sqlite(folder.path().join(".patter/sessions.db"));
+    let entries = vec![r#"{"entry":"opened","source":{"files":[]}}"#.to_owned()];
+    let new = NewSession::new(SessionId::parse("embedded").unwrap(), "greeter", "Hi");
+    let store = store::open(&location).await.unwrap();
+    drop(store.create(new.with_entries(entries, SessionState::Running), 1).await.unwrap());
+    let (code, _, errors) = run(&folder, &["resume", "embedded"]);
+    let expected = "the session `embedded` does not say which files it was started with";
+    assert!(code == 1 && errors.contains(expected) && errors.contains("--file"), "{errors}");
 }
 
 #[test]
