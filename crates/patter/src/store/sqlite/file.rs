@@ -14,6 +14,7 @@ use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -175,6 +176,7 @@ impl SqliteFile {
             return Ok(());
         }
         if version > 0 {
+            self.check_unused()?;
             self.back_up(version)?;
         }
         connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
@@ -184,6 +186,25 @@ impl SqliteFile {
             connection.execute_batch(step).map_err(failed)?;
         }
         connection.execute_batch("COMMIT").map_err(failed)
+    }
+
+    /// Checks that nobody has claimed a session. Who has, is a program of an older version, which could not save it any more.
+    fn check_unused(&self) -> Result<(), StoreError> {
+        let prefix = self.path_with(".");
+        let folder = self.path.parent().map(fs::read_dir);
+        for file in folder.into_iter().flatten().flatten().flatten() {
+            let path = file.path();
+            let is_lock = path.as_os_str().as_bytes().starts_with(prefix.as_os_str().as_bytes())
+                && path.extension().is_some_and(|extension| extension == "lock");
+            if is_lock && let Ok(LockAttempt::Busy(holder)) = LockFiles::default().acquire(&path) {
+                let holder = holder.unwrap_or_else(|| "a program".to_owned());
+                return Err(self.unusable(
+                    &format!("is used by {holder}, an older version of Patter"),
+                    "stop it first: this version changes the format of the store",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Copies the file before its tables change, unless there is a copy.

@@ -100,10 +100,8 @@ async fn newer_store_is_not_touched() {
     assert_eq!(hint.unwrap(), "update Patter, or use another file");
 }
 
-#[tokio::test]
-async fn an_older_store_is_copied_and_brought_up_to_date() {
-    let test_store = TestStore::sqlite();
-    append(&mut test_store.open().await.create(new("a"), 1).await.unwrap(), &texts(["1", "2"])).await;
+/// Makes a store one of version 1, whose session `a` has two entries.
+async fn make_older(test_store: &TestStore) {
     let older = "
         CREATE TABLE entries (
             session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
@@ -115,6 +113,13 @@ async fn an_older_store_is_copied_and_brought_up_to_date() {
         DROP TABLE logs; DROP TABLE work; DROP TABLE workers; PRAGMA user_version = 1;
     ";
     test_store.execute(older).await;
+}
+
+#[tokio::test]
+async fn an_older_store_is_copied_and_brought_up_to_date() {
+    let test_store = TestStore::sqlite();
+    append(&mut test_store.open().await.create(new("a"), 1).await.unwrap(), &texts(["1", "2"])).await;
+    make_older(&test_store).await;
     let copy = file_path(&test_store).with_extension("db.version-1");
     assert!(!copy.exists());
     for _ in 0..2 {
@@ -126,6 +131,20 @@ async fn an_older_store_is_copied_and_brought_up_to_date() {
     let copied = rusqlite::Connection::open(copy).unwrap();
     assert_eq!(copied.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
     assert_eq!(copied.query_row("SELECT entry FROM entries", [], |row| row.get::<_, String>(0)).unwrap(), "1");
+}
+
+#[tokio::test]
+async fn an_older_store_stays_as_it_is_while_it_is_used() {
+    let test_store = TestStore::sqlite();
+    let mut claim = test_store.open().await.create(new("a"), 1).await.unwrap();
+    append(&mut claim, &texts(["1", "2"])).await;
+    make_older(&test_store).await;
+    let (message, hint) = open_error(file_path(&test_store)).await;
+    let used = format!("the session store `FILE` is used by process {} on ", std::process::id());
+    assert!(message.starts_with(&used) && message.ends_with(", an older version of Patter"), "{message}");
+    assert_eq!(hint.unwrap(), "stop it first: this version changes the format of the store");
+    drop(claim);
+    assert_eq!(test_store.open().await.read(&id("a")).await.unwrap().entries, ["1", "2"]);
 }
 
 #[tokio::test]
