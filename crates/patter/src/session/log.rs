@@ -236,10 +236,7 @@ impl SessionLog {
         // In a task of its own, from before it waits for the lock: the run of a called agent is not polled while its caller
         // saves, and must not be next in line then.
         let shared = Arc::clone(&self.shared);
-        // Boxed, because a task is copied several times.
-        let append: BoxFuture<'static, _> = Box::pin(async move { shared.append(new).await });
-        let saved = tokio::spawn(append);
-        Box::pin(async { saved.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string()))) })
+        Box::pin(in_task(Box::pin(async move { shared.append(new).await })))
     }
 
     async fn sync_saved(&self) -> Result<(), JournalError> {
@@ -248,8 +245,7 @@ impl SessionLog {
         }
         // In a task of its own, as above.
         let shared = Arc::clone(&self.shared);
-        let synced = tokio::spawn(async move { shared.sync().await });
-        synced.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
+        in_task(Box::pin(async move { shared.sync().await })).await
     }
 }
 
@@ -336,6 +332,14 @@ impl SharedLog {
         lock(&self.contents).extend(&found);
         Ok(found)
     }
+}
+
+/// Starts a task. It is boxed, because a task is copied several times.
+fn in_task(
+    work: BoxFuture<'static, Result<(), JournalError>>,
+) -> impl Future<Output = Result<(), JournalError>> + use<> {
+    let task = tokio::spawn(work);
+    async { task.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string()))) }
 }
 
 impl UnsavedSession {

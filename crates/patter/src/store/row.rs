@@ -67,7 +67,8 @@ pub(super) fn stored_session(row: SummaryRow, first: u64, rows: Vec<EntryRow>) -
     Ok(StoredSession { summary, entries })
 }
 
-fn summary(row: SummaryRow) -> Result<SessionSummary, StoreError> {
+/// Converts a row to the metadata of a session.
+pub(super) fn summary(row: SummaryRow) -> Result<SessionSummary, StoreError> {
     let (id, agent, title, created_ms, changed_ms, entries, state, forked_from) = row;
     let damaged = || StoreError::Failed { message: format!("the record of session `{id}` is damaged") };
     let number = |number: i64| u64::try_from(number).map_err(|_| damaged());

@@ -20,7 +20,7 @@ use super::error::StoreError;
 use super::id::{SessionId, is_id_text};
 use super::limit::with_timeout;
 use super::lock_file::{LockFile, LockFiles};
-use super::row::{check_entries, session_ids, stored_session, summaries, summary_columns, to_i64, usage};
+use super::row::{check_entries, session_ids, stored_session, summaries, summary, summary_columns, to_i64, usage};
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use super::work::WorkQueue;
 use crate::tool::BoxFuture;
@@ -85,7 +85,7 @@ impl SqliteStore {
         let row = self.readers.read(move |connection| {
             connection.prepare_cached(SUMMARY)?.query_row([id.as_str()], summary_row).optional()
         });
-        let found = summaries(row.await?.into_iter().collect())?.pop();
+        let found = row.await?.map(summary).transpose()?;
         Ok(found.map(|found| (found.entries, SessionUpdate { state: found.state, now_ms: found.changed_ms })))
     }
 
