@@ -1,5 +1,6 @@
 //! Plays turns concurrently and measures them.
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::error::Error;
 use std::sync::Arc;
@@ -8,9 +9,6 @@ use std::time::{Duration, Instant};
 
 /// The error of a turn.
 pub type TurnError = Box<dyn Error + Send + Sync>;
-
-/// Clock ticks per second in `/proc/PID/stat`, the same on all Linux architectures that Rust supports.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The command line of a peer. The flags are those of Patter's own `turns` example.
 #[derive(Debug, Clone)]
@@ -162,13 +160,10 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     sorted.get(rank.saturating_sub(1)).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
 }
 
-/// Returns the user and system time of the process; 0 where `/proc` is missing.
+/// Returns the CPU time of the process. `/proc/self/stat` has it in steps of 10 ms only, too coarse for short runs.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field is the name in parentheses, which may contain spaces. `utime` and `stime` are fields 14 and 15.
-    let Some((_, fields)) = stat.rsplit_once(") ") else { return 0.0 };
-    let ticks = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
-    ticks.sum::<f64>() / TICKS_PER_SECOND
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Returns the peak resident memory of the process in MiB; 0 where `/proc` is missing.

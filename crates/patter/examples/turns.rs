@@ -22,6 +22,7 @@ use patter::run::{Run, RunOutcome};
 use patter::session::Session;
 use patter::store::{self, SessionId, Store, StoreLocation};
 use patter::tool::{CancellationToken, ToolResources, merge, standard::standard_library};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -302,12 +303,10 @@ async fn open_session(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the CPU time of the process, or 0 if unknown.
+/// Returns the CPU time of the process. `/proc/self/stat` has it in steps of 10 ms only, too coarse for short runs.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
-    ticks.sum::<f64>() / 100.0
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Returns a value of the process status, in KiB.
