@@ -1,6 +1,6 @@
 //! Plays turns concurrently and measures them.
 
-use rustix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
 use serde::Serialize;
 use std::error::Error;
 use std::sync::Arc;
@@ -162,8 +162,8 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
 
 /// Returns the CPU time of the process. `/proc/self/stat` has it in steps of 10 ms only, too coarse for short runs.
 fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    let time = ClockId::CLOCK_PROCESS_CPUTIME_ID.now();
+    time.map_or(0.0, |time| Duration::from(time).as_secs_f64())
 }
 
 /// Returns the peak resident memory of the process in MiB; 0 where `/proc` is missing.

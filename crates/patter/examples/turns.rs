@@ -12,6 +12,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
 use mimalloc::MiMalloc;
+use nix::time::ClockId;
 use patter::compile::CompiledAgent;
 use patter::drive::{Driver, RunEvent, now_ms};
 use patter::library::Layer;
@@ -22,7 +23,6 @@ use patter::run::{Run, RunOutcome};
 use patter::session::Session;
 use patter::store::{self, SessionId, Store, StoreLocation};
 use patter::tool::{CancellationToken, ToolResources, merge, standard::standard_library};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -305,8 +305,8 @@ async fn open_session(options: &Options) -> Result<(), Box<dyn Error>> {
 
 /// Returns the CPU time of the process. `/proc/self/stat` has it in steps of 10 ms only, too coarse for short runs.
 fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    let time = ClockId::CLOCK_PROCESS_CPUTIME_ID.now();
+    time.map_or(0.0, |time| Duration::from(time).as_secs_f64())
 }
 
 /// Returns a value of the process status, in KiB.
