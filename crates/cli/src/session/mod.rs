@@ -208,7 +208,9 @@ impl RunOptions {
             let message = format!("the session `{id}` does not say which files it was started with");
             return Err(CommandError::failure(message).with_hint("name the file with --file"));
         }
-        if let Some(missing) = paths.iter().find(|path| !path.exists()) {
+        if file.is_none()
+            && let Some(missing) = paths.iter().find(|path| !path.exists())
+        {
             let message = format!("the session `{id}` used `{}`, which no longer exists", missing.display());
             return Err(CommandError::failure(message).with_hint("name the file with --file"));
         }

@@ -233,6 +233,20 @@ async fn a_session_without_files_needs_one() {
 }
 
 #[test]
+fn missing_files_are_named() {
+    let folder = project();
+    killed(&folder);
+    std::fs::remove_file(folder.path().join("work.gram")).unwrap();
+    let (code, _, errors) = run(&folder, &["resume"]);
+    assert!(
+        code == 1 && errors.contains("work.gram`, which no longer exists") && errors.contains("--file"),
+        "{errors}"
+    );
+    let (code, _, errors) = run(&folder, &["resume", "--file", "other.gram"]);
+    assert!(code == 1 && errors.contains("other.gram") && !errors.contains("used"), "{errors}");
+}
+
+#[test]
 fn a_killed_run_is_abandoned() {
     let folder = project();
     killed(&folder);
