@@ -1,38 +1,33 @@
 //! Agents that are ready to run: bound to their tools, with the schemas that the provider gets.
 
-use super::input::{delegate_definition, typed_input};
+use super::input::typed_input;
 use super::lock::declaration_text;
-use super::{Drift, LOCK_FILE, Lock};
-
+use super::tools::CompiledTools;
+use super::{CompileError, Lock};
 use crate::check::file_errors;
 use crate::declare::Agent;
-use crate::declare::project::{AgentSelectionError, Project};
+use crate::declare::project::Project;
 use crate::declare::workflow::WorkflowSpec;
-use crate::library::{
-    BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, complete, find_unused_rules, first_unused_rule,
-};
+use crate::library::{Library, LibraryTool, MatchMode, Toolkits, bind, complete, find_unused_rules, first_unused_rule};
 use crate::message::attachment::AttachmentContents;
 use crate::message::context::estimate_text;
 use crate::message::conversation::Conversation;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
-use crate::name::{FullName, WireName, WireNameError};
+use crate::name::FullName;
 use crate::permission::{Decision, Permissions, Rule};
-use crate::provider::{ModelRef, ModelRefError, Provider, known_model};
-use crate::run::{self, Callable, ContextSpec, INPUT_ARGUMENTS, Limits, RunSpec};
+use crate::provider::{ModelRef, Provider, known_model};
+use crate::run::{CallTarget, Callable, ContextSpec, INPUT_ARGUMENTS, Limits, RunSpec};
 use crate::text::{milliseconds, nearest};
-use crate::types::definition::{Definition, hash};
-use crate::types::dialect::{Fidelity, SchemaDialect, adapt};
+use crate::types::definition::hash;
 use crate::types::schema::type_schema;
-use crate::types::signature::SignatureError;
+use crate::types::signature::{Records, Type};
 use crate::types::validator::Validator;
 use crate::wire::Wire;
-use crate::workflow::{Action, Callee, build_plan};
+use crate::workflow::{Action, Plan, build_plan};
 use patter_gram::Diagnostic;
-use serde_json::{Map, Value as Json, json};
-use std::borrow::Cow;
+use serde_json::{Map, Value as Json};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use thiserror::Error;
 
 /// An agent that is ready to run. Compile it once per project and library; clones share everything.
 ///
@@ -121,87 +116,6 @@ struct Parts {
 /// What stands for the model of a workflow.
 pub const WORKFLOW: &str = "workflow";
 
-/// An error that keeps an agent from running, found before a token is spent.
-#[derive(Debug, Error)]
-pub enum CompileError {
-    /// The agent is missing or ambiguous.
-    #[error(transparent)]
-    Selection(#[from] AgentSelectionError),
-    /// A property is missing.
-    #[error("the agent `{agent}` has no `{property}`")]
-    Missing {
-        /// The agent.
-        agent: String,
-        /// The property.
-        property: &'static str,
-    },
-    /// The model is not a valid reference.
-    #[error("invalid `model` of the agent `{agent}`: {error}")]
-    Model {
-        /// The agent.
-        agent: String,
-        /// What is wrong with the reference.
-        error: ModelRefError,
-    },
-    /// Some tools cannot be bound.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// A tool has a name that no provider accepts.
-    #[error("the tool `{tool}` of `{agent}` cannot be offered to a model: {error}")]
-    Name {
-        /// The agent.
-        agent: String,
-        /// The tool.
-        tool: String,
-        /// What is wrong with the name.
-        error: WireNameError,
-    },
-    /// The type of the answer is invalid.
-    #[error("invalid `returns` of the agent `{agent}`: {error}")]
-    Returns {
-        /// The agent.
-        agent: String,
-        /// What is wrong with the type.
-        error: SignatureError,
-    },
-    /// The type of the input is invalid.
-    #[error("invalid `takes` of the agent `{agent}`: {error}")]
-    Takes {
-        /// The agent.
-        agent: String,
-        /// What is wrong with the type.
-        error: SignatureError,
-    },
-    /// The file of the agent has errors. They may hide something that matters, such as a misspelt rule, so the agent does
-    /// not run.
-    #[error("`{file}` has errors: {}", findings.first().map(|first| first.message.as_ref()).unwrap_or_default())]
-    Broken {
-        /// The file.
-        file: String,
-        /// The errors.
-        findings: Vec<Diagnostic>,
-    },
-    /// A permission is invalid, or about nothing that the library knows. It would protect nothing, so the agent does not
-    /// run.
-    #[error("invalid permissions of the agent `{agent}`: {}", findings.first().map(|first| first.message.as_ref()).unwrap_or_default())]
-    Permission {
-        /// The agent.
-        agent: String,
-        /// The file that the findings are in, if it is known.
-        file: Option<String>,
-        /// What is wrong with the permissions. There is at least one finding.
-        findings: Vec<Diagnostic>,
-    },
-    /// The project is locked, and the agent or its tools are not as they were.
-    #[error("the agent `{agent}` is not as `{LOCK_FILE}` records it")]
-    Drift {
-        /// The agent.
-        agent: String,
-        /// The differences.
-        drift: Vec<Drift>,
-    },
-}
-
 impl CompiledAgent {
     /// Compiles an agent: binds its tools and translates their schemas for the provider. `model` overrides the model of
     /// the agent, and then it has no fallbacks.
@@ -230,14 +144,7 @@ impl CompiledAgent {
         fallbacks: Vec<Self>,
     ) -> Result<Self, CompileError> {
         let name = agent.path().to_string();
-        let toolkits = project.toolkits_of(agent);
-        let toolkit_files = toolkits.iter().map(|toolkit| toolkit.file);
-        let base_files = agent.bases().filter_map(|base| project.file_of(base));
-        // What seems to be missing may be part of an error.
-        let files = project.agent_file(agent).into_iter().chain(toolkit_files).chain(base_files);
-        for file in files.collect::<BTreeSet<_>>() {
-            refuse_broken(project, file)?;
-        }
+        refuse_broken_files(agent, project)?;
         let missing = |property| CompileError::Missing { agent: name.clone(), property };
         let is_workflow = agent.is_workflow();
         let instruction = match agent.instruction() {
@@ -252,14 +159,7 @@ impl CompiledAgent {
             (None, Some(Err(error))) => return Err(CompileError::Model { agent: name, error }),
             (None, None) => return Err(missing("model")),
         };
-        let (rules, invalid) = agent.rules(project.agent_path(agent).unwrap_or("its file"));
-        if !invalid.is_empty() {
-            let file = project.agent_path(agent).map(str::to_owned);
-            return Err(CompileError::Permission { agent: name, file, findings: invalid });
-        }
-        if let Some((agent, finding)) = first_unused_rule(agent, project, library) {
-            return Err(unused_permissions(agent, finding, project, library));
-        }
+        let rules = checked_rules(agent, project, library)?;
         let returns = match agent.returns(project.records()) {
             Some(Ok(ty)) => Some(type_schema(&ty, project.records())),
             Some(Err(error)) => return Err(CompileError::Returns { agent: name, error }),
@@ -273,83 +173,14 @@ impl CompiledAgent {
         let bindings = bind(agent, project, library, MatchMode::Compatible)?;
         let mut lock = Lock::default();
         lock.add(agent, project, &bindings, library);
-        let mut offered = Vec::new();
-        let mut tools = Vec::new();
-        let mut declared_schemas = HashMap::new();
-        let mut validators = HashMap::new();
-        let mut delegates = HashMap::new();
-        let mut callees = HashMap::new();
-        for binding in bindings {
-            let wire = WireName::from_full_name(&binding.name).map_err(|error| CompileError::Name {
-                agent: name.clone(),
-                tool: binding.name.clone(),
-                error,
-            })?;
-            let (description, schema, target) = match binding.target {
-                Target::Tool { name, declared } => {
-                    let idempotent = library.get(name.as_str()).is_some_and(|entry| entry.value.is_idempotent());
-                    let declared: Arc<Definition> = declared.into();
-                    callees.insert(binding.name.clone(), Callee::Tool { signature: declared.signature.clone() });
-                    validators.insert(binding.name.clone(), Validator::new(Arc::clone(&declared)));
-                    (declared.description.clone(), declared.input_schema(), run::CallTarget::Tool { name, idempotent })
-                }
-                Target::Agent { agent } => {
-                    let name = agent.path().to_string();
-                    let description = describe_delegate(&agent);
-                    if let Some(callee) = Callee::from_agent(&agent, &records) {
-                        callees.insert(binding.name.clone(), callee);
-                    }
-                    let schema = match typed_input(&agent, &records) {
-                        Some(takes) => {
-                            let definition = delegate_definition(&binding.name, &description, &takes, &records);
-                            let schema = definition.input_schema();
-                            validators.insert(binding.name.clone(), Validator::new(definition.into()));
-                            schema
-                        }
-                        None => delegate_schema(),
-                    };
-                    delegates.insert(binding.name.clone(), *agent);
-                    (description, schema, run::CallTarget::Agent { name })
-                }
-            };
-            let (provider_schema, strict_schema) = provider_schemas(&schema, &model);
-            let strict_schema = strict_schema.map(Into::into);
-            let tool = OfferedTool { name: wire, description, schema: provider_schema.into(), strict_schema };
-            if tool.strict_schema.is_some() {
-                declared_schemas.insert(binding.name.clone(), schema);
-            }
-            offered.push(tool);
-            tools.push(Callable { name: binding.name, target });
-        }
-        let workflow = agent.pattern().filter(|_| is_workflow).map(|pattern| {
-            let spec = WorkflowSpec::read(pattern);
-            let mut plan = build_plan(&spec, takes.as_ref(), &records, &|name| callees.get(name).cloned());
-            if agent.is_pipe() {
-                plan.pass_arguments();
-            }
-            plan
-        });
-        if let Some(plan) = &workflow {
-            // No model sees the tools.
-            offered.clear();
-            let people = plan.steps.iter().filter(|step| matches!(step.action, Action::Ask { .. }));
-            tools.extend(people.map(|step| Callable { name: step.name.clone(), target: run::CallTarget::Person }));
-        }
-        let declared_limits = agent.declared_limits();
-        let defaults = Limits::default();
-        let limits = Limits {
-            max_model_calls: declared_limits
-                .max_turns
-                .map_or(defaults.max_model_calls, |turns| u32::try_from(turns).unwrap_or(u32::MAX)),
-            max_tool_calls: declared_limits.max_tool_calls,
-            max_tokens: declared_limits.max_total_tokens,
-            max_cost: declared_limits.max_cost,
-            deadline_ms: declared_limits.timeout.map(milliseconds),
-            ..defaults
-        };
+        let mut tools = CompiledTools::new(&name, bindings, library, &records, &model)?;
+        let workflow = plan(agent, takes.as_ref(), &records, &mut tools);
         let text = declaration_text(agent, project);
         let hash = hash(text.as_bytes());
-        let mut spec = RunSpec { agent: name, hash, tools, limits, returns: returns.clone(), ..RunSpec::default() };
+        let CompiledTools { offered, callables, declared_schemas, validators, delegates, .. } = tools;
+        let limits = limits(agent);
+        let returned = returns.clone();
+        let mut spec = RunSpec { agent: name, hash, tools: callables, limits, returns: returned, ..RunSpec::default() };
         spec.takes = takes.map(|takes| Arc::new(type_schema(&takes, &records)));
         spec.workflow = workflow.map(Arc::new);
         let settings = agent.settings();
@@ -540,10 +371,10 @@ impl CompiledAgent {
     /// Returns the permissions of a run: the tools that the agent declares, its rules, and `others`.
     pub fn permissions(&self, others: impl IntoIterator<Item = Rule>) -> Permissions {
         let tools = self.parts.spec.tools.iter().filter_map(|callable| match &callable.target {
-            run::CallTarget::Tool { name, .. } => Some(name.clone()),
+            CallTarget::Tool { name, .. } => Some(name.clone()),
             // Rules are about the name that the agent calls, wherever the other agent is declared.
-            run::CallTarget::Agent { .. } => FullName::parse(&callable.name).ok(),
-            run::CallTarget::Client | run::CallTarget::Person => None,
+            CallTarget::Agent { .. } => FullName::parse(&callable.name).ok(),
+            CallTarget::Client | CallTarget::Person => None,
         });
         let own = self.parts.rules.iter().chain(&self.caller_rules).cloned();
         let rules = own.chain(others).map(|rule| self.parts.toolkits.expand(rule));
@@ -569,6 +400,15 @@ pub fn select_agent(project: &Project, name: Option<&str>) -> Result<Agent, Comp
     Ok(selected?)
 }
 
+/// Returns an error if a file that is part of an agent has errors: what seems to be missing may be part of them.
+fn refuse_broken_files(agent: &Agent, project: &Project) -> Result<(), CompileError> {
+    let toolkits = project.toolkits_of(agent);
+    let toolkit_files = toolkits.iter().map(|toolkit| toolkit.file);
+    let base_files = agent.bases().filter_map(|base| project.file_of(base));
+    let files = project.agent_file(agent).into_iter().chain(toolkit_files).chain(base_files);
+    files.collect::<BTreeSet<_>>().into_iter().try_for_each(|file| refuse_broken(project, file))
+}
+
 /// Returns an error if a file has errors.
 fn refuse_broken(project: &Project, file: usize) -> Result<(), CompileError> {
     let findings = file_errors(project, file);
@@ -577,6 +417,23 @@ fn refuse_broken(project: &Project, file: usize) -> Result<(), CompileError> {
     }
     let file = project.files().get(file).map(|file| file.path.clone()).unwrap_or_default();
     Err(CompileError::Broken { file, findings: findings.iter().map(|finding| finding.diagnostic.clone()).collect() })
+}
+
+/// Returns the rules of an agent, all of which are about something.
+fn checked_rules<T: LibraryTool>(
+    agent: &Agent,
+    project: &Project,
+    library: &Library<T>,
+) -> Result<Vec<Rule>, CompileError> {
+    let (rules, findings) = agent.rules(project.agent_path(agent).unwrap_or("its file"));
+    if !findings.is_empty() {
+        let file = project.agent_path(agent).map(str::to_owned);
+        return Err(CompileError::Permission { agent: agent.path().to_string(), file, findings });
+    }
+    match first_unused_rule(agent, project, library) {
+        Some((agent, finding)) => Err(unused_permissions(agent, finding, project, library)),
+        None => Ok(rules),
+    }
 }
 
 /// Returns the error for a rule that is about nothing, with all others in the same file.
@@ -600,15 +457,6 @@ fn unused_permissions<T: LibraryTool>(
     CompileError::Permission { agent, file, findings }
 }
 
-/// Returns the schema of the input of an agent that serves as a tool.
-fn delegate_schema() -> Json {
-    json!({
-        "type": "object",
-        "properties": {"input": {"type": "string", "description": "The task, with everything the agent needs to know"}},
-        "required": ["input"],
-    })
-}
-
 /// Rejects arguments that a tool or agent does not have. They are most likely misspelt, and would be lost.
 fn reject_unknown<'k>(
     tool: &str,
@@ -621,21 +469,32 @@ fn reject_unknown<'k>(
     Err(format!("`{tool}` has no parameter `{unknown}`{near}"))
 }
 
-/// Returns the description of an agent that another one calls, for the model of the caller.
-pub(super) fn describe_delegate(agent: &Agent) -> String {
-    let description = agent.description().filter(|text| !text.trim().is_empty());
-    description.map_or_else(|| format!("Asks the agent {}", agent.name().unwrap_or_default()), Cow::into_owned)
+/// Returns the steps of a workflow or a pipe. No model sees its tools, and people may be asked.
+fn plan(agent: &Agent, takes: Option<&Type>, records: &Records, tools: &mut CompiledTools) -> Option<Plan> {
+    let pattern = agent.pattern().filter(|_| agent.is_workflow())?;
+    let spec = WorkflowSpec::read(pattern);
+    let mut plan = build_plan(&spec, takes, records, &|name| tools.callees.get(name).cloned());
+    if agent.is_pipe() {
+        plan.pass_arguments();
+    }
+    tools.offered.clear();
+    let people = plan.steps.iter().filter(|step| matches!(step.action, Action::Ask { .. }));
+    tools.callables.extend(people.map(|step| Callable { name: step.name.clone(), target: CallTarget::Person }));
+    Some(plan)
 }
 
-/// Returns a schema as the provider of a model accepts it, and the one that the provider can enforce.
-pub(super) fn provider_schemas(schema: &Json, model: &ModelRef) -> (Json, Option<Json>) {
-    let Some(dialect) = model.provider.profile().dialect else { return (schema.clone(), None) };
-    let adapted = adapt(schema, dialect);
-    match dialect {
-        // A schema that loses constraints in strict mode is only sent unchanged.
-        SchemaDialect::OpenAiStrict if adapted.fidelity() > Some(Fidelity::Preserved) => (schema.clone(), None),
-        SchemaDialect::OpenAiStrict => (schema.clone(), Some(adapted.schema)),
-        SchemaDialect::Anthropic | SchemaDialect::Gemini => (adapted.schema, None),
+/// Returns the declared limits of an agent, and the defaults of the others.
+fn limits(agent: &Agent) -> Limits {
+    let declared = agent.declared_limits();
+    let defaults = Limits::default();
+    let max_turns = declared.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
+    Limits {
+        max_model_calls: max_turns.unwrap_or(defaults.max_model_calls),
+        max_tool_calls: declared.max_tool_calls,
+        max_tokens: declared.max_total_tokens,
+        max_cost: declared.max_cost,
+        deadline_ms: declared.timeout.map(milliseconds),
+        ..defaults
     }
 }
 

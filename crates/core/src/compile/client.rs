@@ -1,7 +1,8 @@
 //! Agents with what a client adds for one run.
 
 use super::CompiledAgent;
-use super::agent::{Extension, provider_schemas};
+use super::agent::Extension;
+use super::tools::provider_schemas;
 use crate::message::attachment::AttachmentContents;
 use crate::message::conversation::Conversation;
 use crate::message::request::{OfferedTool, Request};

@@ -7,8 +7,8 @@
 //! Nothing in it depends on the machine or on the folder of the project. Texts are recorded as they are, so that a change
 //! can be read: in a review of the file, and when a run is refused.
 
-use super::agent::describe_delegate;
 use super::drift::{self, Drift};
+use super::tools::describe_delegate;
 use crate::declare::Agent;
 use crate::declare::project::Project;
 use crate::library::{Binding, Library, LibraryTool, Sealing, Target, ToolFacts};

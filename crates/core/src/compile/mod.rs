@@ -5,11 +5,14 @@
 
 mod drift;
 mod lock;
+mod error;
+mod input;
+mod tools;
 mod agent;
 mod client;
-mod input;
 
-pub use agent::{CompileError, CompiledAgent, WORKFLOW, select_agent};
+pub use agent::{CompiledAgent, WORKFLOW, select_agent};
 pub use client::ClientToolError;
 pub use drift::{Drift, DriftKind};
+pub use error::CompileError;
 pub use lock::{LOCK_FILE, Lock, LockError, LockedAgent, LockedFile, LockedPolicy, LockedServer, LockedTool};
