@@ -200,20 +200,10 @@ impl RunOptions {
             let hint = format!("resume it there: `patter studio --variant {variant}=FILE`");
             return Err(CommandError::failure(message).with_hint(hint));
         }
-        let (paths, name) = match (file, &source.files) {
-            (Some(file), _) => (vec![split_agent(file).0], split_agent(file).1.map(str::to_owned)),
-            (None, files) => (files.iter().map(PathBuf::from).collect(), source.agent.clone()),
+        let (paths, name) = match file.map(split_agent) {
+            Some((path, name)) => (vec![path], name.map(str::to_owned)),
+            None => (recorded_files(&id, &source)?, source.agent.clone()),
         };
-        if paths.is_empty() {
-            let message = format!("the session `{id}` does not say which files it was started with");
-            return Err(CommandError::failure(message).with_hint("name the file with --file"));
-        }
-        if file.is_none()
-            && let Some(missing) = paths.iter().find(|path| !path.exists())
-        {
-            let message = format!("the session `{id}` used `{}`, which no longer exists", missing.display());
-            return Err(CommandError::failure(message).with_hint("name the file with --file"));
-        }
         let mut options = self.clone();
         options.model = options.model.or_else(|| source.model.clone().map(ModelArgument::new));
         let prepared = options.prepare(&paths, name.as_deref())?;
@@ -465,6 +455,17 @@ impl PreparedAgent {
         };
         Ok(session.with_source(self.source.clone()))
     }
+}
+
+/// Returns the files that a session was started with.
+fn recorded_files(id: &SessionId, source: &AgentSelection) -> Result<Vec<PathBuf>, CommandError> {
+    let paths: Vec<_> = source.files.iter().map(PathBuf::from).collect();
+    let message = match paths.iter().find(|path| !path.exists()) {
+        Some(missing) => format!("the session `{id}` used `{}`, which no longer exists", missing.display()),
+        None if paths.is_empty() => format!("the session `{id}` does not say which files it was started with"),
+        None => return Ok(paths),
+    };
+    Err(CommandError::failure(message).with_hint("name the file with --file"))
 }
 
 /// Returns whether a run, or an agent that it called, waits for a model.
